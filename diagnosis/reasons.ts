@@ -86,7 +86,7 @@ export const REASONS = {
   // The guest is paused.
   PinningNotReported: row('broken', 'paused until the agent of the node reports'),
   PinningRefused: row('broken', 'paused: the agent of the node cannot apply the CPU mask'),
-  AboutToResume: row('waiting', 'pinned and about to be resumed'),
+  AboutToResume: row('waiting', 'pinned, and not resumed yet by the extender'),
   Paused: row('stopped', 'paused'),
 
   // On a node, running or not.

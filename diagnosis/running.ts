@@ -39,23 +39,28 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
   return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...causes];
 }
 
-const silent = (at: string): Cause => ({
-  reason: 'AgentSilent',
-  text: `on ${at}, whose agent does not report, so its CPU data may be stale`,
-  remedies: [checkAgent(at)],
-});
-
 function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   if (node === undefined) return [{ reason: 'Running', text: `on ${at}`, remedies: [] }];
-  if (needs.mask !== undefined) return [maskedVm(facts, at)];
+  if (needs.mask !== undefined) return byLastReport(node, at, [maskedVm(facts, at)]);
   if (!isExclusive(needs)) return [{ reason: 'SharedCpus', text: `on ${at}, on shared CPUs`, remedies: [] }];
   const { host, assigned } = node;
   if (host === undefined || assigned.length === 0) {
     const text = `on ${at}; no agent reports its CPUs`;
     return [{ reason: 'NotReported', text, remedies: [checkAgent(at)] }];
   }
-  return [...(node.silent ? [silent(at)] : []), ...aligned(facts, at, needs, host, assigned)];
+  return byLastReport(node, at, aligned(facts, at, needs, host, assigned));
+}
+
+/** Marks what a silent agent reported as old. */
+function byLastReport({ silent }: NodeStateFacts, at: string, causes: readonly Cause[]): Cause[] {
+  if (!silent) return [...causes];
+  const cause: Cause = {
+    reason: 'AgentSilent',
+    text: `on ${at}, whose agent has stopped reporting`,
+    remedies: [checkAgent(at)],
+  };
+  return [cause, ...causes.map((one) => ({ ...one, text: `by its last report, ${one.text}` }))];
 }
 
 function aligned(
@@ -147,10 +152,14 @@ function beforePinning(facts: Named, at: string, pinning: NodeStateFacts['pinnin
   if (pinning.state === 'pinned') {
     const wait = remedy(
       'wait',
-      'wait: the extender resumes it; if it stays paused, check the extender',
+      'the extender resumes it within seconds; if it stays paused, check the extender',
       plumbline('doctor', 'extender'),
     );
-    return { reason: 'AboutToResume', text: `it is on ${at}, pinned, and about to be resumed`, remedies: [wait] };
+    return {
+      reason: 'AboutToResume',
+      text: `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it yet`,
+      remedies: [wait],
+    };
   }
   const { reason = '', message = '' } = pinning;
   const text = `${waits}; its agent refuses the mask (${reason}): ${message}`;

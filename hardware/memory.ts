@@ -2,22 +2,14 @@ import { join } from 'node:path';
 import type { CellMemory } from '../model/kubelet/memory-state.ts';
 import { entries, numaNodeIds, readId, readOptional } from './sysfs.ts';
 
-/** Memory and distances of NUMA nodes, as the kubelet reads them when it starts. */
 export interface HostMemory {
   /** Bytes by NUMA node, including nodes without CPUs; only nodes whose memory the kernel reports. */
   readonly cells: readonly CellMemory[];
-  /**
-   * For each NUMA node, its distances to the nodes that have CPUs, ascending by id. Undefined if the kernel reports
-   * none.
-   */
+  /** Distances of each NUMA node to the nodes that have CPUs, ascending by id. Undefined: the kernel reports none. */
   readonly distances: Readonly<Record<string, number[]>> | undefined;
 }
 
-/**
- * Reads the memory of all NUMA nodes, because the kubelet's memory manager also assigns that of nodes without CPUs.
- * @param cellIds the nodes with CPUs
- * Source: Documentation/ABI/stable/sysfs-devices-node of the kernel; cAdvisor's GetNodesInfo, which the kubelet uses.
- */
+/** Also nodes without CPUs, which the memory manager assigns. Source: cAdvisor's GetNodesInfo, as in the kubelet. */
 export async function readMemory(root: string, cellIds: readonly number[]): Promise<HostMemory> {
   const directory = join(root, 'devices/system/node');
   const ids = await numaNodeIds(directory);
@@ -54,7 +46,6 @@ async function readHugePages(directory: string): Promise<Record<string, number>>
   return bytes;
 }
 
-/** A size in Kubernetes' notation: 2048 KiB is 2Mi. */
 function binaryQuantity(kibibytes: number): string {
   const units = ['Ki', 'Mi', 'Gi', 'Ti'];
   let [amount, unit] = [kibibytes, 0];

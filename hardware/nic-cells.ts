@@ -5,10 +5,7 @@ import { resultOrNone } from '../model/json.ts';
 import { entries, readId } from './sysfs.ts';
 
 export interface NicPlace {
-  /**
-   * `hardware`: a device, or built on devices. `virtual`: without a device (dummy, veth, tap). `absent`: the interface
-   * does not exist.
-   */
+  /** `hardware`: a device, or built on devices. `virtual`: without a device (dummy, veth, tap). `absent`: none. */
   readonly kind: 'hardware' | 'virtual' | 'absent';
   /** NUMA nodes of the hardware; empty if unknown. */
   readonly cells: CpuSet;
@@ -16,19 +13,15 @@ export interface NicPlace {
   readonly unknown: readonly string[];
 }
 
-/** Number of underlying interfaces that are examined. */
 const MAX_INTERFACES = 1024;
 
 const ABSENT: NicPlace = { kind: 'absent', cells: CpuSet.EMPTY, unknown: [] };
 const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
 
 /**
- * Finds the NUMA nodes of a network interface. It follows bonds, VLANs, bridges and any other `lower_*` links down to
- * devices, and from a device up to the first one with a `numa_node` (the device of a virtio NIC has none, its PCI
- * function one level up has). A virtual function without a NUMA node has that of its physical function. -1 means
- * unknown and is not a NUMA node.
- * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel.
- * @param root the mount point of sysfs, usually `/sys`
+ * Finds the NUMA nodes of a network interface: down through `lower_*` links to devices, then up to the first device
+ * with a `numa_node`. A virtual function without one has that of its physical function. -1 means unknown.
+ * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel. @param root usually `/sys`
  */
 export function placeOfNic(root: string, name: string): NicPlace {
   return placeOnce(root, name, new Set());
@@ -65,10 +58,8 @@ export function isGuestSide(root: string, name: string): boolean {
 }
 
 /**
- * Where the traffic of an interface without hardware continues: the interfaces that it is built on, the Linux bridge or
- * bond that contains it, and the other end of a veth pair. The end of a pair may be in another network namespace: the
- * interface here with its index is then another one, which does not link back.
- * @param byIndex `interfacesByIndex`, called for a pair
+ * Where the traffic of an interface without hardware continues: lower interfaces, its bridge or bond, the other end of
+ * a veth. That end may be in another network namespace: the interface here with its index then does not link back.
  */
 export function neighborsOf(root: string, name: string, byIndex: () => ReadonlyMap<string, string>): string[] {
   const directory = directoryOf(root, name);
@@ -84,16 +75,12 @@ export function neighborsOf(root: string, name: string, byIndex: () => ReadonlyM
   return neighbors;
 }
 
-/** The names of all interfaces, by index. */
 export function interfacesByIndex(root: string): ReadonlyMap<string, string> {
   const names = list(join(root, 'class/net')) ?? [];
   return new Map(names.map((name) => [read(join(directoryOf(root, name), 'ifindex')) ?? '', name]));
 }
 
-/**
- * Whether an interface has a carrier; undefined if the kernel does not report it. An interface that is down has none,
- * and the kernel returns an error when its `carrier` is read.
- */
+/** Undefined if the kernel does not report it: reading `carrier` of an interface that is down is an error. */
 export function hasCarrier(root: string, name: string): boolean | undefined {
   const directory = directoryOf(root, name);
   const carrier = read(join(directory, 'carrier'));
@@ -101,10 +88,7 @@ export function hasCarrier(root: string, name: string): boolean | undefined {
   return read(join(directory, 'operstate')) === 'down' ? false : undefined;
 }
 
-/**
- * The sysfs directory of an interface. The switch also chooses names: a name that leads out of the directory counts as
- * absent.
- */
+/** A name from the switch that leads out of the directory counts as absent. */
 function directoryOf(root: string, name: string): string {
   const isName = name !== '' && name !== '.' && name !== '..' && !name.includes('/') && !name.includes('\0');
   return join(root, 'class/net', isName ? name : ' ');
@@ -125,7 +109,6 @@ function placeOfDevice(device: string, root: string, name: string): NicPlace {
   return { kind: 'hardware', cells: CpuSet.of([node]), unknown: [] };
 }
 
-/** The NUMA node of the nearest ancestor device that has one. */
 function nodeAbove(device: string, root: string): number | undefined {
   let [path, top] = [real(device), real(root)];
   while (path !== undefined && top !== undefined && path.length > top.length) {
@@ -154,7 +137,6 @@ function list(directory: string): string[] | undefined {
   return resultOrNone(() => readdirSync(directory));
 }
 
-/** The text of a file without trailing white space; undefined if the file is missing or unreadable. */
 function read(file: string): string | undefined {
   return resultOrNone(() => readFileSync(file, 'utf8').trim());
 }
@@ -163,7 +145,6 @@ function real(path: string): string | undefined {
   return resultOrNone(() => realpathSync(path));
 }
 
-/** A network interface that is hardware or is built on hardware. */
 export interface Nic {
   readonly name: string;
   /** NUMA nodes; empty if unknown to the kernel. */

@@ -5,10 +5,8 @@ import { PlumblineError } from '../model/errors.ts';
 import type { SysfsCache, SysfsCpu, SysfsHost } from '../model/host-sysfs.ts';
 
 /**
- * Reads what the kernel reports about CPUs and NUMA nodes.
- * Source: Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node of the kernel.
- * @throws SysfsError if the CPU directory is missing
- * @throws ParseError if a CPU list in it is malformed
+ * Source: Documentation/admin-guide/cputopology.rst, ABI/stable/sysfs-devices-node of the kernel.
+ * @throws SysfsError if the CPU directory is missing; ParseError if a CPU list in it is malformed
  */
 export async function readSysfs(root: string): Promise<SysfsHost> {
   const cpuDirectory = join(root, 'devices/system/cpu');
@@ -21,7 +19,7 @@ export async function readSysfs(root: string): Promise<SysfsHost> {
   };
 }
 
-/** The CPUs that are online. @throws SysfsError @throws ParseError */
+/** @throws SysfsError, ParseError */
 async function readOnline(cpuDirectory: string): Promise<CpuSet> {
   const file = join(cpuDirectory, 'online');
   const text = await readOptional(file);
@@ -70,7 +68,6 @@ async function readCpuCache(directory: string): Promise<SysfsCache | undefined> 
   return isComplete && level !== undefined && id !== undefined ? { level, id, sharedBy: bitsOf(map ?? '') } : undefined;
 }
 
-/** Number of bits in a mask such as `ff,00000003`. */
 function bitsOf(map: string): number {
   const digits = [...map].map((digit) => Number.parseInt(digit, 16).toString(2).replaceAll(/[^1]/g, ''));
   return digits.join('').length;
@@ -83,7 +80,6 @@ async function readNodes(directory: string): Promise<{ id: number; cpus: string 
   );
 }
 
-/** A sysfs tree without a file that is required to describe a host; the message names the file. */
 export class SysfsError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('sysfs', message, options);
@@ -112,7 +108,6 @@ export async function readNumber(file: string): Promise<number | undefined> {
   return digits === undefined ? undefined : Number(digits);
 }
 
-/** The matching names in a directory; empty if it is missing. */
 export async function entries(directory: string, pattern: RegExp): Promise<string[]> {
   try {
     return (await readdir(directory)).filter((name) => pattern.test(name));
@@ -122,16 +117,12 @@ export async function entries(directory: string, pattern: RegExp): Promise<strin
   }
 }
 
-/** The NUMA nodes with a directory in sysfs, ascending. */
 export async function numaNodeIds(directory: string): Promise<number[]> {
   const names = await entries(directory, /^node\d+$/);
   return names.map((name) => Number(name.slice('node'.length))).sort((a, b) => a - b);
 }
 
-/**
- * Whether a file is absent: ENOENT and ENOTDIR; also ENODEV and EINVAL, which some sysfs files return if they do not
- * apply.
- */
+/** Some sysfs files return ENODEV or EINVAL if they do not apply. */
 function isAbsent(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   return ['ENOENT', 'ENOTDIR', 'ENODEV', 'EINVAL'].includes(code);
@@ -140,16 +131,14 @@ function isAbsent(error: unknown): boolean {
 export interface Cache {
   readonly level: number;
   readonly type: 'data' | 'instruction' | 'unified';
-  /** Size in bytes; undefined if the kernel does not report it. */
+  /** In bytes. */
   readonly size: number | undefined;
   readonly cpus: CpuSet;
 }
 
 /**
- * The caches of the online CPUs, each once, by level, then by their first CPU. Empty if the kernel reports none, as on
- * many virtual machines.
- * Source: Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel.
- * @throws ParseError if a CPU list is malformed
+ * The caches of the online CPUs, each once, by level, then by first CPU; empty on many virtual machines.
+ * Source: Documentation/ABI/testing/sysfs-devices-system-cpu of the kernel. @throws ParseError
  */
 export async function readCaches(root: string, online: CpuSet): Promise<Cache[]> {
   const caches = new Map<string, Cache>();
@@ -178,7 +167,6 @@ async function readCache(directory: string, online: CpuSet): Promise<Cache | und
 
 const UNITS: Readonly<Record<string, number>> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
 
-/** Parses `32K`, the kernel's format for cache sizes. */
 function bytesOf(text: string): number | undefined {
   const [, amount, unit = ''] = /^(\d+)([KMG]?)$/.exec(text.trim()) ?? [];
   return amount === undefined ? undefined : Number(amount) * (UNITS[unit] ?? 1);

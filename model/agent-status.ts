@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** The node agent's response at /ovs. Unknown fields of a newer agent are ignored. */
+/** Unknown fields of a newer agent are ignored. */
 export const ovsStatus = z.object({
   enabled: z.boolean(),
   enablerFile: z.string(),
@@ -33,7 +33,7 @@ export const ovsStatus = z.object({
 
 export type OvsStatus = z.infer<typeof ovsStatus>;
 
-/** The agent's response at /vms. Unknown fields of a newer agent are ignored. */
+/** Unknown fields of a newer agent are ignored. */
 export const vmStatus = z.object({
   vms: z.array(
     z.object({

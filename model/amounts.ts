@@ -1,8 +1,6 @@
 import type { CpuSet } from './cpu-set.ts';
 import { bytesText } from './quantity.ts';
 
-/** Amounts for people, each with its unit. */
-
 /** `1 node`, `3 nodes`. */
 export function countText(number: number, noun: string, plural = `${noun}s`): string {
   return `${number} ${number === 1 ? noun : plural}`;

@@ -1,19 +1,13 @@
 import { ParseError, quote } from './errors.ts';
 
-/**
- * Highest CPU id in a text, plus one. The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on the largest builds. Without
- * this limit `0-999999999` would use memory before it is checked.
- */
+/** Bounds the memory of `0-999999999`. The kernel's own limit (CONFIG_NR_CPUS) is 8,192 on the largest builds. */
 export const MAX_CPUS = 65_536;
 
 const WORD_BITS = 32;
 
 /**
- * Parses a CPU list such as `0-3,8` into words of 32 CPUs each, lowest ids first. The cost is linear in the length of
- * the text and in the number of words.
- * @param list not empty, without white space around it
- * @param whole the original text, for errors
- * @param limit one more than the highest allowed id
+ * Words of 32 CPUs each, lowest ids first; the cost is linear in the text and the words.
+ * @param list not empty, without white space around it; `whole`: the original text, for errors
  * @throws ParseError if the list is malformed or an id is not below the limit
  */
 export function parseRanges(list: string, whole: string, limit: number): Uint32Array {
@@ -28,7 +22,7 @@ const DASH = 0x2d;
 const ZERO = 0x30;
 const NINE = 0x39;
 
-/** First and last id of each range, in one pass over the text. @throws ParseError */
+/** In one pass over the text. @throws ParseError */
 function scanRanges(list: string, whole: string, limit: number): { bounds: number[]; highest: number } {
   const bounds: number[] = [];
   let highest = 0;

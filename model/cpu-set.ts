@@ -6,15 +6,9 @@ export const MAX_LIST_CHARACTERS = 524_288;
 
 const WORD_BITS = 32;
 const FULL = 0xffffffff;
-/** Ranges in a message. */
 const BRIEF_RANGES = 12;
 
-/**
- * An immutable set of logical CPU ids.
- *
- * It consists of 32-bit words, lowest ids first, without trailing zero words. Equal sets have equal words, and every
- * operation makes one pass over at most `MAX_CPUS / 32` words, whatever the number of members.
- */
+/** An immutable set of logical CPU ids: 32-bit words, lowest ids first, without trailing zero words. */
 export class CpuSet implements Iterable<number> {
   static readonly EMPTY = new CpuSet(new Uint32Array(0));
 
@@ -26,10 +20,7 @@ export class CpuSet implements Iterable<number> {
     this.#words = length === words.length ? words : words.slice(0, length);
   }
 
-  /**
-   * The set of the given CPU ids.
-   * @throws RangeError if an id is not a whole number in 0..65535
-   */
+  /** @throws RangeError if an id is not a whole number in 0..65535 */
   static of(ids: Iterable<number>): CpuSet {
     const list = Array.isArray(ids) ? (ids as readonly number[]) : [...ids];
     let highest = -1;
@@ -50,10 +41,8 @@ export class CpuSet implements Iterable<number> {
   }
 
   /**
-   * Parses the kernel's CPU list format, as in `/sys/devices/system/cpu/online` or `cpuset.cpus`: `0-3,8,10-11`. Empty
-   * text is the empty set. White space around the text is ignored, because sysfs ends its lines.
-   * @param limit one more than the highest allowed id
-   * @throws ParseError if the text is malformed, is longer than MAX_LIST_CHARACTERS or names a CPU beyond the limit
+   * Parses the kernel's list format: `0-3,8,10-11`. Empty text is the empty set; white space around it is ignored.
+   * @param limit one more than the highest allowed id @throws ParseError if malformed, too long or beyond the limit
    */
   static parse(text: string, limit = MAX_CPUS): CpuSet {
     if (text.length > MAX_LIST_CHARACTERS) {
@@ -64,7 +53,7 @@ export class CpuSet implements Iterable<number> {
     return new CpuSet(parseRanges(trimmed, text, limit));
   }
 
-  /** The union of any number of sets, in one pass over their words. */
+  /** In one pass over their words. */
   static union(sets: Iterable<CpuSet>): CpuSet {
     const all = [...sets];
     const words = new Uint32Array(all.reduce((most, set) => Math.max(most, set.#words.length), 0));
@@ -73,8 +62,7 @@ export class CpuSet implements Iterable<number> {
   }
 
   /**
-   * Parses a hexadecimal mask of any length, with or without `0x`, also in the kernel's format with a comma between
-   * 32-bit groups (`/proc/<pid>/status`: `ff,ffffffff`). Empty text is the empty set.
+   * Parses a hexadecimal mask, with or without `0x`, also with commas (`/proc/<pid>/status`: `ff,ffffffff`).
    * @throws ParseError if a character is not a hexadecimal digit or the mask exceeds CPU 65535
    */
   static fromMask(text: string): CpuSet {
@@ -97,9 +85,7 @@ export class CpuSet implements Iterable<number> {
     return new CpuSet(words);
   }
 
-  /**
-   * The set of a bitmap of 32-bit words, lowest ids first (the layout of the kernel's cpu_set_t). The words are copied.
-   */
+  /** Of the layout of the kernel's cpu_set_t. The words are copied. */
   static fromWords(words: Uint32Array): CpuSet {
     return new CpuSet(words.slice());
   }
@@ -151,7 +137,6 @@ export class CpuSet implements Iterable<number> {
     return new CpuSet(words);
   }
 
-  /** The CPUs of this set that are not in the other. */
   minus(other: CpuSet): CpuSet {
     const words = this.#words.slice();
     const shared = Math.min(words.length, other.#words.length);
@@ -190,18 +175,12 @@ export class CpuSet implements Iterable<number> {
     return [...this];
   }
 
-  /**
-   * The canonical CPU list in the kernel's format: ascending, ranges joined. The empty set is ''. The cost is linear in
-   * words and ranges.
-   */
+  /** The kernel's list format: ascending, ranges joined; '' if empty. The cost is linear in words and ranges. */
   toString(): string {
     return this.#format(Number.POSITIVE_INFINITY);
   }
 
-  /**
-   * The CPU list for a message: complete if it has few ranges, else its first ranges and the number of CPUs. Tenants
-   * and nodes determine the size of sets, and messages must not grow with it. The empty set is 'none'.
-   */
+  /** For a message, whose length must not grow with the set: the first ranges and the number of CPUs. */
   get brief(): string {
     if (this.isEmpty) return 'none';
     const ranges = this.#format(BRIEF_RANGES + 1);
@@ -209,7 +188,6 @@ export class CpuSet implements Iterable<number> {
     return cut.length <= BRIEF_RANGES ? ranges : `${cut.slice(0, BRIEF_RANGES).join(',')},… (${this.size} CPUs)`;
   }
 
-  /** Formats at most `most` ranges. */
   #format(most: number): string {
     const parts: string[] = [];
     const words = this.#words;
@@ -240,10 +218,7 @@ export function unionOf(sets: Iterable<CpuSet>): CpuSet {
   return CpuSet.union(sets);
 }
 
-/**
- * The first id at or after `from` whose bit differs from that of `same`: 0 finds the next member, FULL the next id that
- * is not a member. Words that contain nothing else are skipped.
- */
+/** The first id at or after `from` whose bit differs from `same`: 0 finds a member, FULL an id that is none. */
 function nextBit(words: Uint32Array, from: number, end: number, same: 0 | typeof FULL): number {
   if (from >= end) return end;
   let at = from >>> 5;

@@ -1,9 +1,6 @@
 import type * as z from 'zod';
 
-/**
- * An error whose message is for the person who wrote the input: what is wrong, with which value, and what to do. `code`
- * is stable and has low cardinality, so it can label a metric and select a protocol's status.
- */
+/** Its message is for the person who wrote the input. `code` is stable and may label a metric. */
 export class PlumblineError extends Error {
   readonly code: string;
 
@@ -30,11 +27,6 @@ export function quote(text: string): string {
     : JSON.stringify(text);
 }
 
-/**
- * Texts from other parties (a switch's configuration, names in the kernel, an annotation), shortened for a log line, an
- * Event or a condition. The length of such a message must not depend on its subject.
- */
-
 /** Returns the text, or its first `most` characters and an ellipsis. */
 export function cut(text: string, most: number): string {
   if (text.length <= most) return text;
@@ -53,7 +45,6 @@ function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
 }
 
-/** Characters of the description of an error, and of one message in it. */
 const MAX_ISSUES_CHARACTERS = 300;
 const MAX_ISSUE_CHARACTERS = 120;
 /** A part of a path that is safe to print. Others may control a terminal, and the writer of the object chose them. */
@@ -68,7 +59,7 @@ export function issuesText(error: z.ZodError): string {
   return cut(issues.join('; '), MAX_ISSUES_CHARACTERS);
 }
 
-/** The message of one issue, without the words with which zod begins those that no schema replaces. */
+/** Without the words with which zod begins those that no schema replaces. */
 export function issueText(message: string): string {
   return /^Invalid input: .* received undefined$/.test(message)
     ? 'missing'
@@ -81,18 +72,13 @@ export function errorText(error: unknown): string {
   return error.name === 'ZodError' || error.name === '$ZodError' ? issuesText(error as z.ZodError) : error.message;
 }
 
-/**
- * Severity of a finding: an `error` refuses its subject, a `warning` is about a deviation from the owner's request, and
- * `information` needs no correction. The code that creates a finding sets it; nothing derives it from the finding's
- * code.
- */
+/** An `error` refuses its subject, `information` needs no correction. */
 export type Severity = 'error' | 'warning' | 'information';
 
 export interface Finding {
   readonly severity: Severity;
   /** Stable, with low cardinality. */
   readonly code: string;
-  /** One or two sentences. */
   readonly message: string;
   /** CamelCase: the reason of its Event, if it differs from the default of its severity. */
   readonly reason?: string;

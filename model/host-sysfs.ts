@@ -2,12 +2,11 @@ import { cpuListText, cpusText } from './amounts.ts';
 import { CpuSet, unionOf } from './cpu-set.ts';
 import { type Host, type HostDescription, HostError, MAX_CELL_ID, MAX_CPU_ID } from './host.ts';
 
-/** Sysfs data about one CPU. Lists are in the kernel's format: `0-1`, `0,4`, `0-7`. */
+/** Lists are in the kernel's format: `0-1`, `0,4`, `0-7`. */
 export interface SysfsCpu {
   readonly id: number;
   /** `topology/thread_siblings_list`, or core_cpus_list; includes the CPU itself. */
   readonly siblings: string;
-  /** `topology/core_id`. Absent without the file. */
   readonly core?: number | undefined;
   /** `topology/physical_package_id`; -1 if the firmware does not report it. Absent without the file. */
   readonly socket?: number | undefined;
@@ -22,22 +21,17 @@ export interface SysfsCache {
 }
 
 export interface SysfsHost {
-  /** `/sys/devices/system/cpu/online`. */
   readonly online: string;
   readonly cpus: readonly SysfsCpu[];
-  /**
-   * `/sys/devices/system/node/node<id>/cpulist`. Empty without NUMA support in the kernel: then one node is assumed.
-   */
+  /** Empty without NUMA support in the kernel: then one node is assumed. */
   readonly nodes: readonly { readonly id: number; readonly cpus: string }[];
   /** Number of `cpu<id>` directories, also of CPUs that are offline. */
   readonly directories: number;
 }
 
 /**
- * Describes a host as the kernel has it. It drops offline CPUs from all lists, so a core with one offline thread has one
- * thread fewer.
- * @throws HostError if a CPU is in no NUMA node; createHost checks the rest
- * @throws ParseError if a list is not a CPU list
+ * As the kernel has it, without offline CPUs: a core with one offline thread has one thread fewer.
+ * @throws HostError if a CPU is in no NUMA node; createHost checks the rest. ParseError
  */
 export function describeSysfs({ online: text, cpus, nodes }: Omit<SysfsHost, 'directories'>): HostDescription {
   const online = CpuSet.parse(text);
@@ -64,9 +58,7 @@ function lastLevelCache(caches: SysfsCpu['caches'] = []): number | undefined {
   return shared.sort((a, b) => (b?.level ?? 0) - (a?.level ?? 0))[0]?.id;
 }
 
-/**
- * The CPUs by group, ascending. If an id is negative or larger than `maxId`, the groups are numbered from 0.
- */
+/** The CPUs by group, ascending. If an id is negative or larger than `maxId`, the groups are numbered from 0. */
 export function grouped<Cpu extends { readonly id: number }>(
   cpus: readonly Cpu[],
   groupOf: (cpu: Cpu) => number,
@@ -97,19 +89,14 @@ interface KubeletCore {
   uncore?: number | undefined;
 }
 
-/** A CPU that the kubelet uses. */
 type KubeletCpu = SysfsCpu & { readonly core: number; readonly socket: number };
 
-/** Largest id of a group in a report. */
 const MAX_GROUP_ID = 65_535;
 
 /**
- * Describes a host as cAdvisor describes it to the kubelet. CPUs without `core_id` or `physical_package_id` do not exist
- * for it, and without NUMA directories each package is a NUMA node.
- *
- * Source: GetNodesInfo, getCPUTopology, getCoresInfo and addCacheInfo in cAdvisor's utils/sysinfo/sysinfo.go, GetSockets
- * in machine/machine.go, Discover in pkg/kubelet/cm/cpumanager/topology/topology.go.
- * @throws HostError if no CPU is left
+ * Describes a host as cAdvisor describes it to the kubelet. CPUs without `core_id` or `physical_package_id` do not
+ * exist for it, and without NUMA directories each package is a NUMA node. @throws HostError if no CPU is left
+ * Source: cAdvisor utils/sysinfo/sysinfo.go, GetSockets in machine/machine.go; kubelet cpumanager/topology/topology.go.
  */
 export function describeForKubelet({ online: text, cpus, nodes, directories }: SysfsHost): HostDescription {
   const online = CpuSet.parse(text);

@@ -9,7 +9,7 @@ export interface HostCpu {
   readonly core: number;
   readonly socket: number;
   readonly cell: number;
-  /** The uncore (last-level) cache. */
+  /** The last-level cache. */
   readonly uncore: number;
 }
 
@@ -19,7 +19,6 @@ export interface HostCounts {
   readonly sockets: number;
 }
 
-/** A NUMA node, or another group, and its online CPUs. */
 export interface Cell {
   readonly id: number;
   readonly cpus: CpuSet;
@@ -74,10 +73,9 @@ export const MAX_THREADS = 64;
 export const MAX_CELLS = 64;
 
 /**
- * Builds a host from its description. The cost is linear in the length of the text and in the number of CPUs: groups
- * with more CPUs than a host can have are refused before any CPU is processed.
- * @throws HostError if a CPU is in two cells, in two cores, or in a core and no cell, or if a core is in two cells
- * @throws ParseError if a list is not a CPU list
+ * The cost is linear in text and CPUs: groups with more CPUs than a host can have are refused before that.
+ * @throws HostError if a CPU is in two cells, in two cores, or in a core and no cell, or a core in two cells;
+ * ParseError
  */
 export function createHost(description: HostDescription): Host {
   if (description.cells.length > MAX_CELLS) {
@@ -149,7 +147,6 @@ function tooMany(what: string): HostError {
   return new HostError(`${what} name more than ${MAX_HOST_CPUS} CPUs: the host is too large, or a CPU is listed twice`);
 }
 
-/** Parses sibling lists and orders them by their lowest CPU. */
 function parseCores(texts: readonly string[]): CpuSet[] {
   let named = 0;
   const cores = texts.map((text) => {
@@ -164,7 +161,7 @@ function parseCores(texts: readonly string[]): CpuSet[] {
   return cores.sort((a, b) => a.first - b.first).map(({ core }) => core);
 }
 
-/** The group of each CPU, by id. @throws HostError if a CPU is in two groups */
+/** @throws HostError if a CPU is in two groups */
 function ownerIndex(what: string, groups: readonly Cell[]): (cpu: number) => number | undefined {
   const owners = new Map<number, number>();
   for (const { id, cpus } of groups) {
@@ -177,10 +174,7 @@ function ownerIndex(what: string, groups: readonly Cell[]): (cpu: number) => num
   return (cpu) => owners.get(cpu);
 }
 
-/**
- * A core whose number of threads differs from that of the host's first core, or undefined if all are equal. Hybrid
- * processors have such cores, and so do hosts with single threads offline.
- */
+/** As on hybrid processors, and on hosts with single threads offline. Undefined if all are equal. */
 export function unevenCore(host: Host): CpuSet | undefined {
   const threads = host.cores[0]?.size;
   return host.cores.find((core) => core.size !== threads);
@@ -191,11 +185,7 @@ export function isWholeCores(host: Host, cpus: CpuSet): boolean {
   return wholeCoresTouching(host, cpus).equals(cpus);
 }
 
-/**
- * Checks that the host has all of the CPUs online.
- * @param what the name of the CPUs, for the message: `reserved CPUs`
- * @throws HostError naming the lowest missing CPU
- */
+/** @param what the name of the CPUs, for the message @throws HostError naming the lowest missing CPU */
 export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   const missing = cpus.minus(host.online).first;
   if (missing === undefined) return;
@@ -204,10 +194,7 @@ export function assertOnline(host: Host, cpus: CpuSet, what: string): void {
   );
 }
 
-/**
- * CPUs that are missing from cores with fewer threads than most: where the threads of all other cores are at
- * equal distances, the CPU at that distance is offline if the host does not have it. Empty on a hybrid processor.
- */
+/** If all other cores have their threads at equal distances. Empty on a hybrid processor. */
 export function missingThreads({ cores, online }: Host): CpuSet {
   const most = Math.max(...cores.map(({ size }) => size));
   const distances = cores.filter(({ size }) => size === most).map((core) => [...core].map((id) => id - core.first!));

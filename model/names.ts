@@ -1,5 +1,3 @@
-/** Names that are part of the interface to users, or that several components of Plumbline use. */
-
 export const NAMESPACE = 'plumbline-system';
 /** Plumbline's kube-scheduler: the name of its Deployment and its Lease, and the schedulerName of its pods. */
 export const SCHEDULER = 'plumbline-scheduler';
@@ -13,32 +11,22 @@ export const AGENT = 'plumbline-node-agent';
 export const FULL_PCPUS_ANNOTATION = 'kubevirt.io/CPUManagerPolicyBetaOptions';
 export const FULL_PCPUS_ONLY = 'full-pcpus-only';
 
-/**
- * On an ordinary pod: round every container with exclusive CPUs up to whole cores. The next constant is its only
- * effective value.
- */
+/** On an ordinary pod: round every container with exclusive CPUs up to whole cores. FULL_PCPUS_ONLY is its value. */
 export const ALIGN_ANNOTATION = 'plumbline.dev/align';
 export const ALIGN_WHOLE_CORES = 'whole-cores';
 /** On a VM template or VMI without dedicated CPUs: the host CPUs on which each vCPU may run, in Ganeti's format. */
 export const CPU_MASK_ANNOTATION = 'plumbline.dev/cpu-mask';
 /** For a VM with a mask: `true` uses `all` instead of a mask with CPUs that a host lacks. */
 export const FIX_CPU_MISMATCH_ANNOTATION = 'plumbline.dev/fix-cpu-mismatch';
-/**
- * For a VM with a mask: when it takes effect at a start. `paused` (default): before the guest runs, but the guest shows
- * KubeVirt's boot menu of a paused start. `running`: after the vCPU threads appear, without a pause.
- */
+/** `paused` (default): before the guest runs, with KubeVirt's boot menu. `running`: after the vCPU threads appear. */
 export const CPU_MASK_START_ANNOTATION = 'plumbline.dev/cpu-mask-start';
 /** On a VMI: the webhook made it start paused until it is pinned, and the progress of that. Tenants cannot write it. */
 export const PAUSED_START_ANNOTATION = 'plumbline.dev/paused-start';
 
 /** The webhook's decision, for people. */
 export const DECISION_ANNOTATION = 'plumbline.dev/decision';
-/** Required, preferred or none, for each interface. */
 export const NUMA_AFFINITY_ANNOTATION = 'plumbline.dev/numa-affinity';
-/**
- * Data from the webhook for the extender in addition to the requests: see model/placement/preferences. Always
- * overwritten.
- */
+/** From the webhook for the extender: see model/placement/preferences. Always overwritten. */
 export const PLACEMENT_ANNOTATION = 'plumbline.dev/placement';
 /** On a NetworkAttachmentDefinition of a plugin that Plumbline does not support: the physnet of its traffic. */
 export const NAD_PHYSNET_ANNOTATION = 'plumbline.dev/physnet';
@@ -52,24 +40,17 @@ export const PREDICTION_DIFFERS = 'PredictionDiffers';
 
 /** `physnet.plumbline.dev/<name>: 1` requests CPUs in a NUMA node where that physnet has an uplink. */
 export const PHYSNET_RESOURCE_PREFIX = 'physnet.plumbline.dev/';
-/** The same for the tunnel (overlay) endpoint. */
 export const TUNNEL_RESOURCE = 'plumbline.dev/tunnel';
 /** Opts an ordinary pod into the scheduler extender. */
 export const PLACED_RESOURCE = 'plumbline.dev/placed';
-/**
- * kube-scheduler calls the extender for the scores of pods that request one of these: managedResources in
- * manifests/scheduler/loopback.
- */
+/** Pods that request one are scored by the extender: managedResources in manifests/scheduler/loopback. */
 export const MANAGED_RESOURCES: readonly string[] = [
   'devices.kubevirt.io/kvm',
   'devices.kubevirt.io/tun',
   PLACED_RESOURCE,
 ];
 
-/**
- * Pods of these namespaces may run on nodes with a dead DPU, and the CNI gate does not hold them: they repair such
- * nodes.
- */
+/** Their pods may run on nodes with a dead DPU, and the CNI gate does not hold them: they repair such nodes. */
 export const DPU_EXEMPT_NAMESPACES: readonly string[] = ['kube-system', 'ovn-kubernetes', NAMESPACE];
 /** Prefix of the Lease that a DPU renews while it is alive; the node's name follows. */
 export const DPU_LEASE_PREFIX = 'ovn-dpu-';
@@ -101,8 +82,7 @@ const RESOURCE_NAME_PART = /^[a-zA-Z0-9](?:[-a-zA-Z0-9_.]{0,61}[a-zA-Z0-9])?$/;
 const ENCODED = 'x--';
 
 /**
- * The device resource that stands for a physnet. A name that is invalid in a resource name (OVN allows any text in
- * bridge mappings) is encoded as `x--` and its UTF-8 bytes in hexadecimal.
+ * A name that is invalid in a resource name is encoded as `x--` and its UTF-8 bytes in hexadecimal.
  * @throws RangeError if the name is empty or too long to encode (over 30 bytes)
  */
 export function physnetResource(physnet: string): string {

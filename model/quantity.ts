@@ -1,6 +1,5 @@
 import { ParseError } from './errors.ts';
 
-/** Powers of ten of the decimal suffixes of a Kubernetes quantity. */
 const DECIMAL: Readonly<Record<string, number>> = {
   n: -9,
   u: -6,
@@ -17,23 +16,15 @@ const BINARY: Readonly<Record<string, number>> = { Ki: 10, Mi: 20, Gi: 30, Ti: 4
 const NANO = 1_000_000_000n;
 /** Above this exponent the API server uses its own maximum; CPU and memory amounts are far smaller. */
 const LARGEST_EXPONENT = 18;
-/** Longer text is refused before it becomes big integers. */
 const MAX_CHARACTERS = 64;
 const TOO_MUCH = 'the amount is too large';
 
-/**
- * An amount in Kubernetes' notation: exact to one billionth, rounded up beyond that.
- * Source: k8s.io/apimachinery/pkg/api/resource/quantity.go.
- */
+/** Exact to one billionth, rounded up beyond that. Source: k8s.io/apimachinery/pkg/api/resource/quantity.go. */
 export interface Quantity {
-  /** The amount in billionths. */
   readonly nano: bigint;
 }
 
-/**
- * Parses a quantity in any notation: `9`, `9000m`, `9e0`, `0.5`, `1436Mi`.
- * @throws ParseError if the text is not a quantity
- */
+/** In any notation: `9`, `9000m`, `9e0`, `0.5`, `1436Mi`. @throws ParseError */
 export function parseQuantity(text: string): Quantity {
   if (text.length > MAX_CHARACTERS) throw new ParseError('quantity', text, TOO_MUCH);
   const match = /^([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(?:(n|u|m|k|M|G|T|P|E|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?$/.exec(
@@ -61,9 +52,8 @@ export function milliValue(quantity: Quantity): number {
 }
 
 /**
- * The number of exclusive CPUs that the static CPU manager derives from a CPU request, or undefined if the request is
- * not a whole number (such a container stays on the shared pool).
- * @throws ParseError if the text is not a quantity
+ * Of the static CPU manager; undefined if it is not whole: such a container stays on the shared pool. @throws
+ * ParseError
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, guaranteedCPUs.
  */
 export function integralCpus(text: string): number | undefined {

@@ -1,9 +1,5 @@
-/**
- * The fields of objects that the model reads. The objects parsed in kube/ have these shapes; tests write only the fields
- * that they need.
- */
+/** The objects parsed in kube/ have these shapes; tests write only the fields that they need. */
 
-/** Amounts by resource name, as Kubernetes writes them. */
 export type ResourceList = Readonly<Record<string, string>>;
 
 export interface Resources {
@@ -97,7 +93,6 @@ export interface GuestCpu {
 type DeviceNames = readonly { readonly deviceName?: string | undefined }[] | null | undefined;
 
 interface VmiNetwork {
-  /** Also the name of the guest's interface on this network. */
   readonly name: string;
   readonly pod?: object | null | undefined;
   readonly multus?: { readonly networkName: string; readonly default?: boolean | undefined } | undefined;
@@ -128,5 +123,4 @@ export interface VmiShape {
   };
 }
 
-/** KubeVirt's name of the container that runs QEMU. */
 export const COMPUTE = 'compute';

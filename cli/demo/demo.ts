@@ -73,8 +73,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
   try {
     succeeded = await Promise.race([runSteps(context), interrupted.then(() => false)]);
     printer.end(succeeded, seconds(began), succeeded ? undefined : directory);
-    if (keep)
-      await waitUntilInterrupted(context, { ...options, console: options.console === true && succeeded }, interrupted);
+    if (keep) await waitUntilInterrupted(context, options, succeeded, interrupted);
   } finally {
     await installed?.stop();
     await cluster.stop();
@@ -108,10 +107,15 @@ async function runSteps(context: DemoContext): Promise<boolean> {
 
 type EndOptions = Pick<DemoOptions, 'dist' | 'console' | 'kubeconfig' | 'command'>;
 
-async function waitUntilInterrupted(context: DemoContext, options: EndOptions, interrupted: Promise<void>) {
+async function waitUntilInterrupted(
+  context: DemoContext,
+  options: EndOptions,
+  succeeded: boolean,
+  interrupted: Promise<void>,
+) {
   const { cluster, printer, directory } = context;
   const kubeconfig = await cluster.kubeconfig({ kind: 'admin' });
-  if (options.console) await createSceneForConsole(context);
+  if (options.console && succeeded) await createSceneForConsole(context);
   const page = options.console ? await startConsole(context, options.dist, kubeconfig) : undefined;
   // Written last: when the file exists, everything else does.
   const path = options.kubeconfig;

@@ -80,6 +80,9 @@ export function explanationLines(explanation: Explanation, width: number, wide =
       ...help.flatMap((one) => remedyParagraph(one, Math.max(40, columns), '  - ')),
     );
   }
+  if (notes.length > 0) {
+    lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => [paint('dim', line)])));
+  }
   lines.push(...groupLines(explanation, columns, wide));
   if (scheduler !== undefined) {
     lines.push('', [paint('bold', 'kube-scheduler says')], ...para('  ', scheduler));
@@ -92,8 +95,6 @@ export function explanationLines(explanation: Explanation, width: number, wide =
     );
     lines.push('', [paint('bold', 'Events')], ...rows);
   }
-  if (notes.length > 0)
-    lines.push('', ...notes.flatMap((note) => para('', `(${note})`).map((line) => [paint('dim', line)])));
   return lines;
 }
 

@@ -27,7 +27,9 @@ export function PodDetail({ name }: { readonly name: string }) {
       {pod === undefined ? (
         <p>
           {ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}{' '}
-          {vms.value.some((vm) => vm.name === name) && <a href={hashOf({ list: 'vms', chosen: name })}>It runs now.</a>}
+          {vms.value.some((vm) => vm.name === name) && (
+            <a href={hashOf({ list: 'vms', chosen: name })}>It is on a node now.</a>
+          )}
         </p>
       ) : (
         <>

@@ -29,17 +29,10 @@ import { cpusOfOrdinary } from './ordinary-cpus.ts';
 import { lastingFindings, schedulingOf } from './scheduling.ts';
 
 /**
- * Decides about one pod, on each of its admission passes. It admits a pod unchanged if the pod is neither a launcher
- * nor asks for whole cores, and a launcher if its VMI cannot change anything. For any other launcher:
- *
- * - VMI found: the launcher is padded and requests device resources, as annotations and networks require.
- * - VMI absent (404): admitted unchanged, with a warning. The owner is gone and the pod will be garbage-collected.
- * - VMI with another uid: the same. The pod belongs to a VMI that was deleted and created again.
- * - VMI unreadable (timeout, no permission): refused with 503. virt-controller creates the launcher again soon, and an
- *   unpadded launcher would never be scheduled.
- *
- * Annotations that cannot be parsed refuse the pod (400) with the reason. A pod without a decision that has Plumbline's
- * resources or decision annotation is refused (403).
+ * Decides about one pod, on each of its admission passes. Unchanged: a pod that is neither a launcher nor asks for
+ * whole cores, and a launcher whose VMI is absent (404) or has another uid, because its owner is gone.
+ * Refused: a launcher whose VMI is unreadable (503: virt-controller creates it again soon, and unpadded it would never
+ * be scheduled), a malformed annotation (400), and Plumbline's resources or decision without a decision (403).
  */
 export function decide(facts: PodFacts): Decision {
   try {
@@ -61,7 +54,6 @@ export function decide(facts: PodFacts): Decision {
   }
 }
 
-/** Marks the launcher as reviewed and removes annotations that only Plumbline may set. */
 const ONLY_SEEN: PodChange = {
   containers: [],
   annotations: { [DECISION_ANNOTATION]: NOTHING_TO_DO, [PLACEMENT_ANNOTATION]: undefined },
@@ -92,14 +84,10 @@ function decideLauncher(facts: LauncherFacts): Decision {
 interface Parts {
   readonly cpus: PodCpus;
   readonly cluster: ClusterFacts;
-  /** Absent for an ordinary pod. */
   readonly vmi?: VmiShape | undefined;
 }
 
-/**
- * Decides CPUs, devices, nodes and scheduler of a pod, and whether to refuse it.
- * @throws ParseError if an annotation is malformed
- */
+/** @throws ParseError if an annotation is malformed */
 function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi }: Parts): Decision {
   const { pod, namespace, settings } = facts;
   const { exclusive, bearer } = cpus;
@@ -144,7 +132,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   return conclude(facts, changes, findings);
 }
 
-/** Builds the decision. If the findings contain errors, it refuses the pod and the first one is the reason. */
+/** If the findings contain errors, it refuses the pod and the first one is the reason. */
 function conclude(
   facts: LauncherFacts | OrdinaryFacts,
   changes: PodChange,
@@ -170,7 +158,6 @@ function unchanged(pod: PodShape, why?: string): Decision {
   return { outcome: 'unchanged', findings: [{ severity: 'warning', code: 'vmi-gone', message: why }] };
 }
 
-/** A refusal that makes all other checks unnecessary. */
 function refusedEarly(status: number, code: string, reason: string): Decision {
   const finding: AdmissionFinding = { severity: 'error', code, message: reason, status };
   return { outcome: 'refused', code: status, reason, findings: [finding] };
@@ -185,17 +172,14 @@ function foreignRequests(
   return message === undefined ? [] : [{ severity: 'error', code: 'reserved', message, status: 403 }];
 }
 
-/**
- * CPUs that a pod has at least while it runs: those of its containers, without init containers. Sidecars do not count.
- */
+/** Without init containers. Sidecars do not count. */
 export function cpusWhileRunning({ amounts }: Pick<PodCpus, 'amounts'>): number {
   return amounts.reduce((sum, { list, cpus }) => (list === 'containers' ? sum + cpus : sum), 0);
 }
 
 /**
- * Checks the mask. The mask comes from the pod, as on the node; the number of vCPUs comes from the VMI. KubeVirt may
- * have hotplugged vCPUs into a VM that migrates. That changes the VMI without its mask, so the number of vCPUs is not
- * checked then.
+ * The mask comes from the pod, as on the node; the number of vCPUs comes from the VMI. It is not checked for a VM that
+ * migrates: KubeVirt may have hotplugged vCPUs, which changes the VMI without its mask.
  */
 function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
   const { metadata } = pod;
@@ -207,10 +191,8 @@ function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclu
 const NOT_YOURS = ', which only Plumbline may set; remove it';
 
 /**
- * Describes the first of Plumbline's own resources that a pod requests without permission; undefined if there is none.
- * Every node has a limited number of each: without this check a tenant could use them up.
- * @param bearer the container that may request resources
- * @param mayHave resources of which that container may request one each
+ * The first of Plumbline's own resources that a pod requests without permission: a tenant could use up a node's.
+ * @param bearer the container that may request one each of `mayHave`
  */
 export function reservedRequest(
   pod: PodShape,

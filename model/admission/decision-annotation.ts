@@ -14,7 +14,6 @@ export interface DecisionText {
   readonly padding: number;
   /** Why a pod that asks for whole cores keeps its CPUs; undefined if it does not ask, or if it has whole cores. */
   readonly unpadded?: string | undefined;
-  /** The required networks of the pod and their device resources. */
   readonly networks: readonly ResolvedNetwork[];
   readonly resources: readonly string[];
   readonly nodes: readonly NodeRequirement[] | undefined;
@@ -26,10 +25,8 @@ export interface DecisionText {
 const MAX_NOTES = 16;
 
 /**
- * Text of the decision annotation, for people who read the pod. It describes the final pod, not the change, so a second
- * pass writes the same text. Every launcher that the webhook reviews has one, with `padding` 0 if it needs no padding.
- * A launcher that opts in and has no decision was therefore not seen by the webhook. The text replaces anything that a
- * tenant wrote. The admission policy that checks the result searches it for `"<container>":<CPUs>`.
+ * Text of the decision annotation; the same in a second pass, because it describes the final pod. A launcher that opts
+ * in and has none was not seen by the webhook. The admission policy searches it for `"<container>":<CPUs>`.
  */
 export function decisionText(text: DecisionText): string {
   const { cpus, threadsPerCore, padding, unpadded, networks, resources, nodes, notes } = text;
@@ -43,13 +40,9 @@ export function decisionText(text: DecisionText): string {
   });
 }
 
-/** The decision about a launcher that does not opt in to anything. */
 export const NOTHING_TO_DO: string = JSON.stringify({ padding: 0 });
 
-/**
- * Text of the placement annotation, which the extender reads; undefined if neither networks nor threads matter.
- * @param required device resources of the required networks
- */
+/** The placement annotation; undefined if empty. @param required device resources of the required networks */
 export function placementText(preferences: PlacementPreferences, required: readonly string[]): string | undefined {
   const matters = preferences.preferred.length > 0 || required.length > 0 || preferences.guestThreads > 1;
   return matters ? formatPreferences(preferences) : undefined;
@@ -75,7 +68,6 @@ function networkLine(resolved: ResolvedNetwork): Record<string, string> {
   return { interface: name, network, on: kind === 'physnet' ? `physnet ${resolved.physnet}` : kind };
 }
 
-/** The webhook's CPU decision about a pod, from the decision annotation. */
 export type Decided =
   /** The webhook added CPUs to fill whole cores. */
   | { readonly kind: 'padded'; readonly padding: number; readonly cpus: boolean }
@@ -86,9 +78,8 @@ export type Decided =
 
 export type DecidedKind = Decided['kind'];
 
-/** CPUs of the largest host. A larger padding cannot come from the webhook. */
 const MAX_PADDING = 4096;
-/** Characters of a decision. It contains names of networks, which tenants choose. */
+/** It contains names of networks, which tenants choose. */
 const MAX_DECISION_CHARACTERS = 100_000;
 
 const decision = z.object({
@@ -97,10 +88,7 @@ const decision = z.object({
   cpus: z.unknown().optional(),
 });
 
-/**
- * Parses the decision annotation, which `decisionText` writes. Undefined if the annotation is absent or malformed: the
- * webhook has not decided about the pod. `cpus` is true if the decision lists the final CPUs of the containers.
- */
+/** Undefined if absent or malformed: the webhook has not decided. `cpus`: it lists the containers' final CPUs. */
 export function decidedOf({ annotations }: Pick<MetaShape, 'annotations'>): Decided | undefined {
   const text = annotations?.[DECISION_ANNOTATION];
   if (text === undefined || text.length > MAX_DECISION_CHARACTERS) return undefined;

@@ -15,15 +15,13 @@ export interface AdmittedPod extends PodShape {
 }
 
 export interface Settings {
-  /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
   readonly policy: AlignmentPolicy;
   readonly oversized: OversizedPolicy;
 }
 
-/** The scheduler for launchers and for pods that opt in. */
 export interface SchedulerFacts {
-  /** `plumbline-scheduler`. Empty: every pod keeps its own scheduler. */
+  /** Empty: every pod keeps its own scheduler. */
   readonly schedulerName: string;
   /** Why that scheduler does not work at present; undefined while it works. */
   readonly away: string | undefined;
@@ -42,15 +40,12 @@ export interface NetworkFacts {
 export interface ClusterFacts {
   /** The kinds of the reporting nodes that the pod can run on: see beforeSmtAffinity. */
   readonly candidates: readonly NodeKind[];
-  /**
-   * Whether all nodes that the pod can run on have a report. Also false, without a check, if no network is required.
-   */
+  /** Whether all nodes that it can run on have a report. Also false, unchecked, if no network is required. */
   readonly allReport: boolean;
   readonly nodeKinds: readonly NodeKind[];
   readonly networks: NetworkFacts;
 }
 
-/** Result of the lookup of a launcher's VMI. */
 export type OwnerFacts =
   /** Not looked up: the VMI cannot change the decision. */
   | { readonly kind: 'not-asked' }
@@ -68,7 +63,6 @@ export type OwnerFacts =
   /** An amount or annotation of the launcher is malformed, so it cannot be compared with its VMI. */
   | { readonly kind: 'malformed'; readonly why: string };
 
-/** A pod that gets a decision. */
 interface ReviewedPod {
   readonly pod: AdmittedPod;
   readonly namespace: string;
@@ -80,7 +74,6 @@ export interface LauncherFacts extends ReviewedPod, Extract<Recognition, { kind:
   readonly owner: OwnerFacts;
 }
 
-/** Facts about an ordinary pod that asks for whole cores by annotation. */
 export interface OrdinaryFacts extends ReviewedPod {
   readonly kind: 'ordinary';
   readonly resources: PodResources;
@@ -91,15 +84,12 @@ export interface OrdinaryFacts extends ReviewedPod {
 export type PodFacts =
   | LauncherFacts
   | OrdinaryFacts
-  /** Neither of these: nothing is read for it. */
   | { readonly kind: 'other'; readonly pod: AdmittedPod }
-  /** An amount of an ordinary pod is malformed. */
   | { readonly kind: 'malformed'; readonly why: string }
   | { readonly kind: 'unreadable'; readonly why: string };
 
 /** The CPU changes of a pod: of a launcher, or of an ordinary pod that asks for whole cores. */
 export interface PodCpus {
-  /** Whether the kubelet gives the pod exclusive CPUs. */
   readonly exclusive: boolean;
   /** Whether Plumbline is responsible for whole cores: it then keeps the pod from nodes that would reject it. */
   readonly answered: boolean;
@@ -121,7 +111,7 @@ export interface PodCpus {
 }
 
 export interface ContainerChange extends ContainerPlace {
-  /** New CPU request and limit; undefined leaves them unchanged. */
+  /** Request and limit; undefined leaves them unchanged. */
   readonly cpus?: number | undefined;
   /** Extended resources of which the container requests one each. */
   readonly resources: readonly string[];
@@ -133,27 +123,25 @@ export interface PodChange {
   readonly annotations: Readonly<Record<string, string | undefined>>;
   /** Node requirements of which one must hold. */
   readonly nodes: readonly NodeRequirement[] | undefined;
-  /** The scheduler to set; undefined leaves the pod's own scheduler. */
+  /** Undefined leaves the pod's own. */
   readonly scheduler?: string | undefined;
 }
 
 export interface AdmissionFinding extends Finding {
-  /** HTTP status if this error refuses the pod. Default 422. */
+  /** Of the refusal; default 422. */
   readonly status?: number;
 }
 
 export type Decision =
-  /** No decision applies: the pod is admitted unchanged. */
   | { readonly outcome: 'unchanged'; readonly findings: readonly AdmissionFinding[] }
   | {
       readonly outcome: 'changed';
       readonly changes: PodChange;
-      /** Warnings and information, also about the scheduler. No errors. */
+      /** Warnings and information. No errors. */
       readonly findings: readonly AdmissionFinding[];
     }
   | {
       readonly outcome: 'refused';
-      /** HTTP status. */
       readonly code: number;
       /** The message of the first error. */
       readonly reason: string;

@@ -15,10 +15,7 @@ import { askedMultiples } from '../launcher/smt-affinity.ts';
 import { COMPUTE, type MetaShape, type VmiShape } from '../shapes.ts';
 import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
 
-/**
- * Reasons for not padding a launcher that asks for whole cores. The other reasons apply to other pods, or to launchers
- * that have whole cores.
- */
+/** Reasons for not padding a launcher that asks for whole cores; others apply to other pods. */
 const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'gate-off': 'the webhook runs with --full-pcpus-only false',
   'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
@@ -27,10 +24,7 @@ const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'no-exclusive-cpus': 'the container compute does not have the same whole number of CPUs as request and limit',
 };
 
-/**
- * The CPUs of a launcher. Only `compute` is padded and requests device resources.
- * @throws ParseError if an amount of the VMI is malformed
- */
+/** Only `compute` is padded and requests device resources. @throws ParseError if an amount of the VMI is malformed */
 export function cpusOfLauncher(
   { pod, compute, settings }: Pick<LauncherFacts, 'pod' | 'compute' | 'settings'>,
   { vmi, resources, cluster }: Omit<Extract<OwnerFacts, { kind: 'found' }>, 'kind'>,
@@ -64,13 +58,11 @@ export interface AlignmentRequest {
   /** Of the pod under review. The annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
   readonly metadata: MetaShape;
   readonly resources: PodResources;
-  /** Index of `compute` in spec.containers. */
   readonly compute: number;
   /** From the API server, because tenants can write the pod's own description of its VMI. */
   readonly vmi: VmiShape;
   /** The multiples of CPUs that the kubelets of the candidate nodes require: see askedMultiples. */
   readonly candidates: readonly number[];
-  /** The feature gate FullPCPUsOnly. */
   readonly gate: boolean;
   readonly policy: AlignmentPolicy;
 }
@@ -94,11 +86,8 @@ export type NoPadding =
   | 'aligned';
 
 /**
- * Decides whether to round a launcher's CPUs up to whole cores.
- *
- * It rounds the pod's current request, not the request that follows from the VMI. It therefore changes nothing in a
- * second pass, does not double KubeVirt's even-parity padding, and corrects that padding where the result is odd.
- * @throws ParseError if an amount of the VMI is not a quantity
+ * Rounds the pod's current request, not the VMI's, up to whole cores: a second pass changes nothing, and KubeVirt's
+ * even-parity padding is not doubled, but corrected where the result is odd. @throws ParseError
  */
 export function decideAlignment(request: AlignmentRequest): Alignment {
   const { metadata, resources, compute, vmi, candidates, gate, policy } = request;
@@ -124,10 +113,7 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   return { to, threadsPerCore, findings };
 }
 
-/**
- * Threads per core to round to. `auto` follows the nodes. Without any report it uses the annotation's promise of an
- * even number.
- */
+/** `auto` follows the nodes. Without any report it uses the annotation's promise of an even number. */
 function targetThreadsPerCore(policy: AlignmentPolicy, isAnnotated: boolean, candidates: readonly number[]): number {
   if (policy !== 'auto') return annotatedThreadsPerCore(candidates);
   if (candidates.length === 0) return isAnnotated ? annotatedThreadsPerCore([]) : 1;
@@ -135,10 +121,9 @@ function targetThreadsPerCore(policy: AlignmentPolicy, isAnnotated: boolean, can
 }
 
 /**
- * The CPUs that the launcher needs. KubeVirt's even parity counts a supplemental pool twice: with an odd pool and odd
- * vCPUs it renders one CPU fewer than virt-launcher later pins to. Rounding to whole cores corrects that, but without
- * SMT nothing is rounded. The correction applies only to a launcher exactly as KubeVirt rendered it; any other keeps
- * its own amount.
+ * KubeVirt's even parity counts a supplemental pool twice: with an odd pool and odd vCPUs it renders one CPU fewer than
+ * virt-launcher pins to. Rounding corrects that, but not without SMT. Only for a launcher exactly as KubeVirt rendered
+ * it.
  */
 function neededCpus(vmi: VmiShape, from: number): number {
   return launcherCpus(vmi).total === from ? Math.max(from, launcherNeeds(vmi)) : from;

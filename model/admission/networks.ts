@@ -11,7 +11,6 @@ import { interfacesBy } from '../placement/preferences.ts';
 import type { PodShape, VmiShape } from '../shapes.ts';
 import type { ClusterFacts, NetworkFacts } from './facts.ts';
 
-/** The pod or VM whose networks to resolve: a launcher, an ordinary pod, or a VM without a pod. */
 export interface NetworkOwner {
   readonly namespace: string;
   readonly pod?: PodShape | undefined;
@@ -25,9 +24,7 @@ export interface OwnerNetworks {
   readonly required: readonly ResolvedNetwork[];
   /** Their device resources to request, each once. */
   readonly resources: readonly string[];
-  /**
-   * These, and the resources of required networks that no node reports at present: a pod that has them may keep them.
-   */
+  /** These, and the resources of required networks that no node reports at present. */
   readonly mayHave: readonly string[];
   /** Resources of preferred networks, for the extender's score. */
   readonly preferred: readonly string[];
@@ -39,10 +36,7 @@ export interface OwnerNetworks {
 const interfacesOfOwner = ({ namespace, pod, vmi }: NetworkOwner, { primary }: NetworkFacts) =>
   interfacesOf({ namespace, pod, vmi, primary: primary.kind === 'primary' ? primary.ref : undefined });
 
-/**
- * Resolves networks to the device resources that keep a pod on their NUMA nodes.
- * @throws ParseError if an annotation is malformed
- */
+/** Resolves networks to the device resources that keep a pod on their NUMA nodes. @throws ParseError */
 export function podNetworks(owner: NetworkOwner, facts: NetworkFacts): OwnerNetworks {
   const { namespace, exclusive } = owner;
   const resolved = resolve(owner, facts, interfacesOfOwner(owner, facts), (ref) => facts.definitions.get(refText(ref)));
@@ -65,12 +59,7 @@ export function podNetworks(owner: NetworkOwner, facts: NetworkFacts): OwnerNetw
   };
 }
 
-/**
- * The networks whose definitions to read again from the API server before they count, each once. A definition that is
- * missing from the cache, or that refers to a physnet without a report, may be very recent.
- * @param findNad called for the definition of each network that has one
- * @throws ParseError if an annotation is malformed
- */
+/** Missing from the cache, or of a physnet without a report: read them again before they count. @throws ParseError */
 export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findNad: FindNad): NetworkRef[] {
   const nads = new Map<NetworkRef, NadFacts | undefined>();
   const interfaces = interfacesOfOwner(owner, facts);
@@ -85,7 +74,7 @@ export function doubtfulNetworks(owner: NetworkOwner, facts: NetworkFacts, findN
   return [...new Map(refs.map((ref) => [refText(ref), ref])).values()];
 }
 
-/** Whether the definition exists and does not refer to an unreported physnet, which is the common case. */
+/** The common case. */
 function leadsSomewhereKnown(nad: NadFacts | undefined, { reported, context }: NetworkFacts): boolean {
   const network = nad && classifyNad(nad, context);
   return network !== undefined && (network.kind !== 'physnet' || reported.physnets.has(network.physnet));
@@ -108,10 +97,7 @@ function resolve(
   });
 }
 
-/**
- * Findings for a guest that no node could ever place near its required networks. A guest that is too large is refused
- * only if every node that it can run on has a report: the size of other nodes is unknown.
- */
+/** A guest that is too large is refused only if every node that it can run on has a report. */
 export function reachFindings(
   networks: readonly ResolvedNetwork[],
   guest: Guest,

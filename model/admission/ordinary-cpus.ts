@@ -6,10 +6,8 @@ import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, PLACED_RESOURCE } from '../names.t
 import type { OrdinaryFacts, PodCpus } from './facts.ts';
 
 /**
- * The CPUs of an ordinary pod that asks for whole cores: every container with exclusive CPUs is rounded up, including
- * init containers, because the kubelet checks each separately. The first of them that keeps running requests the device
- * resources, including the one that makes the scheduler call the extender. Init containers do not qualify, because they
- * have ended when the networks are in use. Only the decision annotation records the change, since there is no VMI.
+ * Every container with exclusive CPUs is rounded up, including init containers: the kubelet checks each separately. The
+ * first that keeps running requests the device resources. Only the decision annotation records the change.
  */
 export function cpusOfOrdinary({ pod, resources, cluster, settings: { policy } }: OrdinaryFacts): PodCpus {
   const candidates = askedMultiples(cluster.candidates);
@@ -21,7 +19,6 @@ export function cpusOfOrdinary({ pod, resources, cluster, settings: { policy } }
     ...container,
     to: alignedCpus(container.cpus, threadsPerCore),
   }));
-  // Errors: the pod cannot have what it asks for.
   const obstacles = warning === undefined ? obstacleFindings(resources, 'the pod') : [];
   const exclusive = warning === undefined && obstacles.length === 0;
   const isRounded = containers.some(({ cpus, to }) => to !== cpus);

@@ -4,11 +4,7 @@ import { recognizeLauncher } from '../launcher/recognize.ts';
 import type { PodShape } from '../shapes.ts';
 import type { Settings } from './facts.ts';
 
-/**
- * Why a pod cannot be resized in place; undefined if it can. The kubelet's static policy cannot resize a pod with
- * exclusive CPUs, and the new amount would not be rounded to whole cores. Such a pod must be replaced.
- * @throws ParseError if an amount is malformed
- */
+/** The static policy cannot resize exclusive CPUs; the new amount would not be whole cores. @throws ParseError */
 export function resizeRefusal(
   before: PodShape,
   after: PodShape,

@@ -5,9 +5,8 @@ import type { SchedulerFacts } from './facts.ts';
 export const DEFAULT_SCHEDULER = 'default-scheduler';
 const NOT_READY = 'scheduler-not-ready';
 
-/** The scheduler of a pod, and the findings about it for its owner. */
 export interface Scheduling {
-  /** The scheduler to set; undefined leaves the pod's own scheduler. */
+  /** Undefined leaves the pod's own. */
   readonly set: string | undefined;
   readonly findings: readonly Finding[];
 }
@@ -15,7 +14,7 @@ export interface Scheduling {
 const otherText = (own: string, schedulerName: string) =>
   `${quote(own)} does not check kubelets, networks and DPUs unless it asks Plumbline's extender; remove it for ${schedulerName}`;
 
-/** Decides the scheduler of a pod. @param own the pod's current schedulerName */
+/** @param own the pod's current schedulerName */
 export function schedulingOf(own: string | undefined, { schedulerName, away }: SchedulerFacts): Scheduling {
   if (schedulerName === '') return { set: undefined, findings: [] };
   if (isOther(own, schedulerName)) {
@@ -40,7 +39,6 @@ export function schedulerWarnings(own: string | undefined, schedulerName: string
   return [`spec.schedulerName: ${otherText(own, schedulerName)}`];
 }
 
-/** Whether a user chose the scheduler of a pod. */
 function isOther(own: string | undefined, schedulerName: string): own is string {
   return own !== undefined && own !== '' && own !== DEFAULT_SCHEDULER && own !== schedulerName;
 }

@@ -5,12 +5,8 @@ import { isObject, type JsonObject } from '../json.ts';
 export const GATE_PLUGIN = 'plumbline-gate';
 
 /**
- * File names of the gate's own configuration: one for a primary that is a single plugin and one for a list of plugins.
- *
- * Both sort before `00-multus.conf`. The configuration for a single plugin, such as multus, goes into a `.json` file,
- * which runtimes read and multus ignores: multus looks for the network to wrap in every `.conf` and `.conflist` file of
- * the directory, and would choose the gate's file, which is derived from its own. The prefix has the same effect for
- * versions of multus that filter by name.
+ * Both sort before `00-multus.conf`. A configuration for a single plugin goes into a `.json` file, which runtimes read
+ * and multus ignores: multus wraps the first `.conf` or `.conflist` and would choose the gate's own file.
  */
 export const GATE_FILES = {
   plugin: '00-multus-plumbline-gate.json',
@@ -19,7 +15,7 @@ export const GATE_FILES = {
 
 export type GateFile = (typeof GATE_FILES)[keyof typeof GATE_FILES];
 
-/** Largest configuration that is read, in characters. The gate itself accepts 1 MiB. */
+/** The gate itself accepts 1 MiB. */
 export const MAX_CONF_BYTES = 1024 * 1024;
 
 /** CNI versions that the gate supports, oldest first. */
@@ -33,13 +29,10 @@ export class ConflistError extends PlumblineError {
 }
 
 /**
- * Makes the gate's configuration from the runtime's primary. It keeps the name and version (plugins store their state
- * of a pod under the network's name) and the plugins, and puts the gate around the first of them. It removes an existing
- * gate, so that each sandbox makes one request.
- *
- * @param text the primary: a list, or a single plugin's configuration
- * @returns the name and content of the file
- * @throws ConflistError if the primary is malformed or has an unsupported version
+ * Makes the gate's configuration from the runtime's primary: the gate around its first plugin, with the same name,
+ * under which plugins store a pod's state. An existing gate is removed, so that each sandbox makes one request.
+ * @param text a list, or a single plugin's configuration @throws ConflistError if malformed or of an unsupported
+ * version
  */
 export function gateConflist(file: string, text: string): { name: GateFile; text: string } {
   const primary = parse(file, text);
@@ -63,13 +56,12 @@ function print(value: JsonObject): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** Converts the configuration of a single plugin into a list of one; name and version move to the list. */
 function asList(plugin: JsonObject): JsonObject {
   const { cniVersion, name, ...rest } = plugin;
   return { cniVersion, name, plugins: [rest] };
 }
 
-/** Moves capabilities to the wrapper: the runtime passes their arguments to the plugin that it calls. */
+/** The runtime passes the arguments of capabilities to the plugin that it calls. */
 function wrap({ capabilities, ...delegate }: JsonObject): JsonObject {
   return { type: GATE_PLUGIN, ...(capabilities === undefined ? {} : { capabilities }), delegate };
 }
@@ -86,7 +78,6 @@ function asPlugin(file: string, plugin: unknown): JsonObject {
   throw new ConflistError(file, 'a plugin in it has no type');
 }
 
-/** A value of the configuration, for a message. */
 function describeValue(value: unknown): string {
   return typeof value === 'string' ? quote(value) : typeof value === 'object' ? 'no text' : String(value);
 }
@@ -109,7 +100,7 @@ export interface ConfFile {
   readonly text: string | undefined;
 }
 
-/** The changes to the gate's own files; `remove` names existing files to delete. */
+/** `remove` names existing files to delete. */
 export type ConflistPlan =
   | {
       readonly kind: 'write';
@@ -135,10 +126,7 @@ export function choosePrimary(files: readonly ConfFile[]): ConfFile | undefined 
     .sort((a, b) => (a.name < b.name ? -1 : 1))[0];
 }
 
-/**
- * Plans the changes for the files in the directory. If the primary cannot be read or gated, the gate's file stays: some
- * tools do not replace files atomically, and removing a configuration makes the node NotReady.
- */
+/** If the primary cannot be read or gated, the gate's file stays: some tools do not replace files atomically. */
 export function planConflist(files: readonly ConfFile[]): ConflistPlan {
   const primary = choosePrimary(files);
   const present = files.filter(({ name }) => OWN.includes(name)) as (ConfFile & { name: GateFile })[];

@@ -4,7 +4,6 @@ import { isObject, type JsonObject, parseJson } from '../json.ts';
 export const DPU_DETAILS_ANNOTATION = 'k8s.ovn.org/dpu.connection-details';
 export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';
 
-/** Characters of an annotation, number of networks of a pod, and characters of a name or reason in the result. */
 const MAX_CHARACTERS = 64 * 1024;
 const MAX_NETWORKS = 64;
 const MAX_TEXT_CHARACTERS = 120;
@@ -14,16 +13,14 @@ export interface DpuConnection {
   /** `default`, or the network attachment's name. */
   readonly network: string;
   readonly state: 'Ready' | 'not ready' | 'absent';
-  /** Further text from the DPU; may be empty. */
+  /** May be empty. */
   readonly reason: string;
 }
 
 /**
- * The networks of a pod that OVN-Kubernetes' host side asked the DPU to connect, with the response of the DPU. Both
- * annotations are objects by network; older releases wrote the fields of a single network without a key. Annotations
- * that are not JSON or larger than 64 KiB count as empty: a tenant may have written them.
- *
- * Source: ovn-kubernetes go-controller/pkg/util/dpu_annotations.go.
+ * The networks that OVN-Kubernetes' host side asked the DPU to connect, with the DPU's response. Annotations that are
+ * no JSON or too large count as empty: a tenant may have written them. Source: ovn-kubernetes
+ * go-controller/pkg/util/dpu_annotations.go.
  */
 export function dpuConnections(annotations: Readonly<Record<string, string>>): DpuConnection[] {
   const statuses = byNetwork(annotations[DPU_STATUS_ANNOTATION], ['Status', 'status']);
@@ -39,10 +36,7 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
   });
 }
 
-/**
- * Normalizes an annotation to the form by network.
- * @param fields the older form has at least one of these at its top level
- */
+/** Older releases wrote the fields of a single network without a key. @param fields of that form */
 function byNetwork(text: string | undefined, fields: readonly string[]): Record<string, JsonObject> {
   const value = text === undefined || text.length > MAX_CHARACTERS ? undefined : parseJson(text);
   if (!isObject(value)) return {};

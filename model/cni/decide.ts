@@ -1,4 +1,3 @@
-/** State of the DPU at the time of a call. */
 export interface DpuWord {
   readonly ready: boolean;
   readonly reason: string;
@@ -12,10 +11,7 @@ export interface AddQuestion {
   readonly dpu: DpuWord | undefined;
   readonly scope: GateScope;
   readonly namespace: string | undefined;
-  /**
-   * Namespaces that are exempt: the cluster's own pods, some of which may repair the DPU. A name that ends with `*`
-   * matches all namespaces with that prefix.
-   */
+  /** A name that ends with `*` matches all namespaces with that prefix. Some of their pods may repair the DPU. */
   readonly exempt: readonly string[];
   /** Whether the attachment has a device; undefined if unknown. */
   readonly hasDevice: boolean | undefined;
@@ -33,20 +29,17 @@ export function isExempt(namespace: string, exempt: readonly string[]): boolean 
   return exempt.some((one) => (one.endsWith('*') ? namespace.startsWith(one.slice(0, -1)) : namespace === one));
 }
 
-/** Error codes of the CNI specification that the gate uses. Source: containernetworking/cni SPEC.md, section 5. */
+/** Source: containernetworking/cni SPEC.md, section 5. */
 export const CNI_CODES = {
   incompatibleVersion: 1,
   invalidEnvironment: 4,
   ioFailure: 5,
   decodeFailure: 6,
   invalidConfig: 7,
-  /** The call is valid: the runtime should retry later. */
   tryAgainLater: 11,
-  /** STATUS: the plugin cannot create new attachments. */
   unavailable: 50,
 } as const;
 
-/** Prefix of every refusal because of a dead DPU. */
 export const DPU_NOT_READY = 'DPU Not Ready';
 
 /** Why an ADD must fail, or undefined. */
@@ -56,10 +49,7 @@ export function decideAdd(question: AddQuestion): CniError | undefined {
   return { code: CNI_CODES.tryAgainLater, message: `${DPU_NOT_READY}: ${dpu.reason}` };
 }
 
-/**
- * Why STATUS reports the network as unavailable, or undefined. Disabled by default: the kubelet sets the node to
- * NotReady, and after five minutes its pods are evicted, although their traffic may still flow.
- */
+/** Off by default: the kubelet sets the node to NotReady, and its pods are evicted although their traffic may flow. */
 export function decideStatus(dpu: DpuWord | undefined, enabled: boolean): CniError | undefined {
   if (!enabled || dpu === undefined || dpu.ready) return undefined;
   return { code: CNI_CODES.unavailable, message: `${DPU_NOT_READY}: ${dpu.reason}` };
@@ -73,7 +63,6 @@ export function hasDpuDevice(resources: readonly string[]): boolean {
   return resources.some((resource) => !OTHER_RESOURCES.test(resource));
 }
 
-/** Why a call fails, as the runtime shows it to users. */
 export interface CniError {
   readonly code: number;
   readonly message: string;
@@ -86,10 +75,7 @@ export interface CniPod {
   readonly uid: string | undefined;
 }
 
-/**
- * Parses CNI_ARGS: `KEY=value` pairs separated by semicolons. It ignores anything else. Of two pairs with the same key
- * the first one applies: it comes from the runtime, while meta-plugins append theirs.
- */
+/** `KEY=value;…`; anything else is ignored. The first of two equal keys applies: meta-plugins append theirs. */
 export function parseCniArgs(text: string | undefined): ReadonlyMap<string, string> {
   const pairs = (text ?? '').split(';').flatMap((pair): [string, string][] => {
     const at = pair.indexOf('=');
@@ -104,12 +90,8 @@ export function podOf(args: ReadonlyMap<string, string>): CniPod {
   return { namespace: value('K8S_POD_NAMESPACE'), name: value('K8S_POD_NAME'), uid: value('K8S_POD_UID') };
 }
 
-/**
- * The state that the agent saves for its own restart, and for the shim to use while the agent does not respond.
- * native/cni/state.h parses it.
- */
+/** Saved for the agent's restart, and for the shim while the agent does not respond. native/cni/state.h parses it. */
 export interface GateState {
-  /** `none`: this node has no DPU. */
   readonly dpu: 'ready' | 'not-ready' | 'none';
   readonly reason: string;
   readonly status: boolean;
@@ -135,7 +117,7 @@ export interface ObservedLease {
 const MAX_REASON_CHARACTERS = 512;
 const MAX_TIME_CHARACTERS = 64;
 
-/** The text of the state file. The shim reads the reason verbatim: it must not need escapes. */
+/** The shim reads the reason verbatim: it must not need escapes. */
 export function formatGateState({ lease, ...state }: GateState): string {
   const plain = state.reason.slice(0, MAX_REASON_CHARACTERS).replaceAll(/["\\\p{Cc}]/gu, ' ');
   const leasePart = lease !== undefined && lease.renewTime.length <= MAX_TIME_CHARACTERS ? { lease } : {};

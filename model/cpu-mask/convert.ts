@@ -3,7 +3,6 @@ import { PlumblineError } from '../errors.ts';
 import { within } from './host-pins.ts';
 import { briefMask, type CpuMask, checkCount, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
 
-/** A mask that a format cannot express. */
 export class MaskFormError extends PlumblineError {
   constructor(message: string) {
     super('cpu-mask-form', message);
@@ -11,10 +10,8 @@ export class MaskFormError extends PlumblineError {
 }
 
 /**
- * One affinity mask for each vCPU, in the form of taskset and sched_setaffinity(2): CPUs 1 and 3 are 0x0000000A. Masks
- * have any number of groups of eight digits.
- * @param online replaces `all`
- * @throws MaskFormError if the mask does not have entries for that many vCPUs
+ * For taskset and sched_setaffinity(2): CPUs 1 and 3 are 0x0000000A, with any number of groups of eight digits.
+ * @param online replaces `all` @throws MaskFormError if the mask does not have entries for that many vCPUs
  */
 export function toTaskset(mask: CpuMask, vcpus: number, online: CpuSet): readonly string[] {
   const fault = checkCount(mask, vcpus);
@@ -29,10 +26,8 @@ export function hexMask(cpus: CpuSet): string {
 }
 
 /**
- * The `cpus` line of a Xen domain's configuration, or undefined if the mask pins nothing and the line must be absent.
- * Ganeti writes `cpu =` for a single entry, which Xen does not support, and 0-63 for `all` in a list, which restricts a
- * vCPU on a larger host. Here `all` stays `all` (xl.cfg(5)), unless the host's CPUs are given.
- * @param online the CPUs that replace `all`
+ * The `cpus` line of a Xen domain; undefined if the mask pins nothing. Ganeti writes `cpu =`, which Xen does not
+ * support, and 0-63 for `all` in a list. @param online replaces `all`, which otherwise stays `all` (xl.cfg(5))
  */
 export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
   if (pinsNothing(mask)) return undefined;
@@ -41,8 +36,7 @@ export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
 }
 
 /**
- * The cpuset of an LXC container, which has no vCPUs: one list with as many CPUs as the instance has vCPUs. Undefined
- * if the mask pins nothing.
+ * The cpuset of an LXC container, which has no vCPUs: as many CPUs as the instance has vCPUs; undefined: not pinned.
  * @throws MaskFormError if there are several entries or a different number of CPUs
  */
 export function toLxc(mask: CpuMask, vcpus: number): string | undefined {

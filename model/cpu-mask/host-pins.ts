@@ -18,19 +18,15 @@ export interface VcpuPin {
 }
 
 export type PinPlan =
-  /**
-   * CPUs of each vCPU thread, in the order of the vCPUs; empty if the mask pins nothing, and the agent then unpins
-   * threads. `whole`: CPUs for all other threads of the VM; undefined if the mask does not apply to them.
-   */
+  /** In the order of the vCPUs; empty if the mask pins nothing. `whole`: for all other threads. */
   | { readonly kind: 'pin'; readonly pins: readonly VcpuPin[]; readonly whole: CpuSet | undefined }
   /** No thread may be pinned, and the VM must not resume. */
   | { readonly kind: 'refused'; readonly code: 'threads' | 'count' | 'empty'; readonly message: string };
 
 /**
- * Computes the CPUs of each vCPU thread, or why no thread may be pinned, so that a VM is never partly pinned.
- *
- * @param indexes the vCPU indexes of the threads found, in any order; they must be 0 to vcpus-1
- * @param allowed CPUs that the VM may use (its container's cpuset without reserved CPUs); masks never exceed it
+ * The CPUs of each vCPU thread, or why no thread may be pinned, so that a VM is never partly pinned.
+ * @param indexes in any order; they must be 0 to vcpus-1
+ * @param allowed the container's cpuset without reserved CPUs; masks never exceed it
  */
 export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: number, allowed: CpuSet): PinPlan {
   const sortedIndexes = [...indexes].sort((a, b) => a - b);
@@ -64,27 +60,21 @@ function refused(code: 'threads' | 'count' | 'empty', message: string): PinPlan 
 
 export interface VmOnHost {
   readonly mask: CpuMask;
-  /** Use `all` instead of a mask with CPUs that the host lacks. */
   readonly fixMismatch: boolean;
   readonly indexes: readonly number[];
   readonly online: CpuSet;
   readonly container: CpuSet;
-  /**
-   * CPUs that the VM must not use although its cpuset may contain them: reserved CPUs and exclusive CPUs of other
-   * containers.
-   */
+  /** CPUs of its cpuset that the VM must not use: reserved ones and exclusive ones of other containers. */
   readonly withheld: CpuSet;
   /**
-   * Whether its launcher is the target of a migration. KubeVirt hotplugs vCPUs there and changes the VMI's vCPUs
-   * without its mask: entries apply to the first vCPUs, additional vCPUs run anywhere, and additional entries wait for
-   * their vCPUs.
+   * Whether its launcher is the target of a migration: KubeVirt changes the VMI's vCPUs without its mask. Then
+   * additional vCPUs run anywhere, and additional entries wait for their vCPUs.
    */
   readonly mayBePlugged: boolean;
 }
 
-/** A mask whose number of entries differs from the number of vCPUs. */
 interface OtherCount {
-  /** There are fewer vCPUs than entries. This is also the case for a moment while a guest starts its vCPU threads. */
+  /** Fewer vCPUs than entries; also for a moment while a guest starts its vCPU threads. */
   readonly waits: boolean;
   readonly message: string;
 }
@@ -92,10 +82,7 @@ interface OtherCount {
 export type HostPins =
   | {
       readonly kind: 'pin';
-      /**
-       * CPUs of each vCPU, in the order of the vCPUs, always within `container` minus `withheld`; empty if `all`
-       * replaced the mask.
-       */
+      /** In the order of the vCPUs, within `container` minus `withheld`; empty if `all` replaced the mask. */
       readonly pins: readonly VcpuPin[];
       /** CPUs for all other threads, if the mask applies to the whole VM. */
       readonly whole: CpuSet | undefined;
@@ -107,10 +94,7 @@ export type HostPins =
 
 const REASONS = { threads: 'Threads', count: 'Threads', empty: 'Empty' } as const;
 
-/**
- * The CPUs for the vCPU threads of a VM on its host, or why no thread may be pinned. The mask determines the expected
- * number of vCPUs, unless it has a single entry or vCPUs may have been hotplugged.
- */
+/** The mask determines the number of vCPUs, unless it has a single entry or vCPUs may have been hotplugged. */
 export function hostPins(vm: VmOnHost): HostPins {
   const { mask, fixMismatch, indexes, online, container, withheld, mayBePlugged } = vm;
   const chosen = maskForHost(mask, online, fixMismatch);
@@ -139,17 +123,13 @@ function otherCount(mask: CpuMask, vcpus: number): OtherCount | undefined {
   return { waits: entries > vcpus, message };
 }
 
-/** Two VMs on one host that are pinned to some of the same CPUs. */
 export interface Overlap<T> {
   readonly a: T;
   readonly b: T;
   readonly cpus: CpuSet;
 }
 
-/**
- * The overlaps among VMs, each pair once. The caller leaves out VMs that are not pinned, because they overlap with all
- * others.
- */
+/** Each pair once. The caller leaves out VMs that are not pinned, because they overlap with all others. */
 export function overlaps<T>(vms: readonly { readonly vm: T; readonly cpus: CpuSet }[]): readonly Overlap<T>[] {
   return vms.flatMap((a, i) =>
     vms.slice(i + 1).flatMap((b) => {

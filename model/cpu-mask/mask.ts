@@ -3,21 +3,11 @@ import { CpuSet, unionOf } from '../cpu-set.ts';
 import { ParseError } from '../errors.ts';
 
 /**
- * Ganeti's cpu_mask: on which host CPUs each vCPU may run.
- *
- * Colons separate entries, the first of which is for vCPU 0. A single entry applies to the whole VM: every vCPU and
- * QEMU's other threads. An entry is `all`, or CPU ids and ranges separated by commas. A mask without entries and the
- * single entry `all` pin nothing.
- * Source: Ganeti, doc/design-cpu-pinning.rst.
- *
- * This parser is stricter than Ganeti's where Ganeti would use CPUs that the user did not ask for:
- * - It refuses an empty entry (`1:`, `:`, `1::2`). Ganeti reads no CPUs there and fails later, or pins to all.
- * - It accepts only ASCII digits: no sign (`+1`), blank (`1, 2`) or underscore (`1_0` is ten in Python).
- * - CPU ids end at 65535, above the limit of any kernel; Ganeti expands `0-999999999` in memory.
- * - At most 4096 entries, the largest number of vCPUs of a QEMU machine.
- * - An entry is a set: `1,1` is one CPU. Ganeti counts it as two where LXC needs as many CPUs as vCPUs.
- * It is wider in one point: a single entry applies to every thread of the VM. Ganeti sets only the main thread, which
- * does not change existing threads.
+ * Ganeti's cpu_mask: colons separate entries, the first for vCPU 0; an entry is `all`, or CPU ids and ranges. A single
+ * entry applies to the whole VM: every vCPU and QEMU's other threads (Ganeti: only the main thread). No entries, or
+ * `all` alone, pin nothing. Source: Ganeti, doc/design-cpu-pinning.rst.
+ * Stricter than Ganeti where that would use CPUs that the user did not ask for: no empty entry, ASCII digits only, ids
+ * up to 65535, at most 4096 entries (QEMU's vCPUs), and `1,1` is one CPU.
  */
 export interface CpuMask {
   readonly entries: readonly MaskEntry[];
@@ -29,21 +19,14 @@ export type MaskEntry = 'all' | CpuSet;
 export const ALL: CpuMask = Object.freeze({ entries: Object.freeze(['all' as const]) });
 
 const WHAT = 'CPU mask';
-/** Characters of a mask. The admission policies on the annotation enforce the same limit. */
+/** The admission policies on the annotation enforce the same limit. */
 export const MAX_MASK_CHARACTERS = 16_384;
 const MAX_ENTRIES = 4096;
-/**
- * Sum over the distinct entries of their highest CPU id, the memory that a mask needs. A thousand vCPUs on a host with
- * a thousand CPUs need that much.
- */
+/** Sum over the distinct entries of their highest CPU id: the memory that a mask needs. */
 const MAX_SPAN_CPUS = 1_048_576;
-/** Characters of a mask in a message. */
 const BRIEF_CHARACTERS = 80;
 
-/**
- * Parses a mask. Empty text is a mask without entries.
- * @throws ParseError naming the wrong entry, before any entry is expanded
- */
+/** Empty text is a mask without entries. @throws ParseError naming the wrong entry, before any entry is expanded */
 export function parseMask(text: string): CpuMask {
   if (text === '') return { entries: [] };
   if (text.length > MAX_MASK_CHARACTERS)
@@ -72,14 +55,13 @@ export function formatMask({ entries }: CpuMask): string {
 
 const summaries = new WeakMap<CpuMask, ReturnType<typeof summarized>>();
 
-/** The CPUs, the distinct entries and a short text of a mask, computed once for each mask. */
+/** Computed once for each mask. */
 export function summaryOf(mask: CpuMask) {
   const summary = summaries.get(mask) ?? summarized(mask);
   summaries.set(mask, summary);
   return summary;
 }
 
-/** `brief` is the canonical text: complete if it is short, else its beginning and the number of entries. */
 function summarized(mask: CpuMask) {
   const distinct = [...new Set(mask.entries)];
   return { cpus: unionOf(distinct.filter((entry) => entry !== 'all')), distinct, brief: shortened(mask) };
@@ -109,18 +91,12 @@ export function pinsNothing({ entries }: CpuMask): boolean {
   return entries.every((entry) => entry === 'all');
 }
 
-/**
- * Whether the mask applies to the whole VM, all threads of its process, instead of to individual vCPUs. Ganeti: "pin
- * the entire VM", "turn off CPU pinning".
- */
+/** Ganeti: "pin the entire VM", "turn off CPU pinning". */
 export function isForWholeVm({ entries }: CpuMask): boolean {
   return entries.length <= 1;
 }
 
-/**
- * The entry of a vCPU: the single one, or the one at its index. Undefined if the mask has several entries and none for
- * this vCPU.
- */
+/** Undefined if the mask has several entries and none for this vCPU. */
 export function entryOf({ entries }: CpuMask, vcpu: number): MaskEntry | undefined {
   return entries.length === 0 ? 'all' : entries.length === 1 ? entries[0] : entries[vcpu];
 }
@@ -147,9 +123,7 @@ export interface MaskFault {
   readonly message: string;
 }
 
-/**
- * Checks that a mask has one entry for all vCPUs or one for each. Call it when the mask or the number of vCPUs changes.
- */
+/** Call it when the mask or the number of vCPUs changes. */
 export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined {
   const { length } = mask.entries;
   if (length <= 1 || length === vcpus) return undefined;
@@ -159,10 +133,7 @@ export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined 
   };
 }
 
-/**
- * Checks that a host has every CPU of a mask, by the ids of its online CPUs: a host with four CPUs may lack CPU 2 and
- * have CPU 7. Call it at each start and for each migration target.
- */
+/** By id: a host with four CPUs may lack CPU 2 and have CPU 7. Call it at each start and for each migration target. */
 export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined {
   const absent = summaryOf(mask).cpus.minus(online);
   if (absent.isEmpty) return undefined;
@@ -172,10 +143,7 @@ export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined 
   };
 }
 
-/**
- * The mask to use on a host: the given mask if the host has its CPUs, otherwise `all` if the caller replaces a mismatch
- * instead of refusing it.
- */
+/** The mask, or `all` if the host lacks its CPUs and the caller replaces a mismatch instead of refusing it. */
 export function maskForHost(
   mask: CpuMask,
   online: CpuSet,

@@ -1,20 +1,13 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import type { CpuTopology, Level } from './topology.ts';
 
-/**
- * Whether single threads are taken core by core (`packed`), by ascending id within a socket (`spread`), or one of each
- * core of a socket in turn (`spread-by-core`).
- */
+/** `packed`: core by core; `spread`: by id within a socket; `spread-by-core`: one of each core of a socket in turn. */
 export type Sorting = 'packed' | 'spread' | 'spread-by-core';
 
 /**
- * Takes CPUs out of a free set, level by level, in the kubelet's order: at every level, groups with fewer free CPUs
- * come first, then lower ids.
- *
- * Two invariants copy the kubelet and look wrong: taking a group adds *all* its CPUs, free or not, and reduces the
- * number still needed by all of them, even if some were taken before. Neither shows on regular hosts. Both show on
- * hybrid processors and where a cache spans NUMA nodes, and a prediction must reproduce them.
- *
+ * Takes CPUs out of a free set, level by level, in the kubelet's order: groups with fewer free CPUs first, then lower
+ * ids. Two invariants copy the kubelet and look wrong: taking a group adds *all* its CPUs, free or not, and reduces the
+ * number still needed by all of them. Both show on hybrid processors and where a cache spans NUMA nodes.
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, cpuAccumulator.
  */
 export class Accumulator {
@@ -53,19 +46,13 @@ export class Accumulator {
     this.#free = this.#free.minus(cpus);
   }
 
-  /**
-   * NUMA nodes and sockets, the higher level first. As the kubelet does, it checks for at least as many sockets as NUMA
-   * nodes; a NUMA node then contains one or more sockets.
-   */
+  /** The higher level first. The kubelet checks for at least as many sockets as NUMA nodes. */
   get levels(): readonly [Level, Level] {
     const { cells, sockets, counts } = this.#topology;
     return counts.sockets >= counts.cells ? [cells, sockets] : [sockets, cells];
   }
 
-  /**
-   * The groups with a free CPU, within each group of the level above in turn. A group that spans two of those, such as
-   * a socket with several NUMA nodes, appears once for each of them.
-   */
+  /** Within each group of the level above in turn: a socket with several NUMA nodes appears once for each of them. */
   sorted(level: Level): number[] {
     const [highest, second] = this.levels;
     if (level === highest) return this.#within(this.#topology.cpus, level);
@@ -131,7 +118,6 @@ export class Accumulator {
     if (cpus.size === this.needed) this.take(cpus);
   }
 
-  /** The groups with a free CPU in this part of the host: those with fewer free CPUs first, then by id. */
   #within(part: CpuSet, level: Level): number[] {
     const groups = [...new Set([...this.#free.intersect(part)].map((cpu) => level.of.get(cpu)!))];
     const counts = new Map(groups.map((group) => [group, this.freeIn(level, group).size]));

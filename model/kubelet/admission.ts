@@ -35,15 +35,10 @@ export type Admission =
       readonly admitted: false;
       readonly reason: RejectionReason;
       readonly message: string;
-      /**
-       * The state after the kubelet has released what the first containers of the refused pod got. Under the static
-       * memory manager it can differ from the state before: bytes may have moved between nodes, and groups may have
-       * changed.
-       */
+      /** After releasing what the first containers got. With static memory, bytes may have moved and groups changed. */
       readonly state: KubeletState;
     };
 
-/** Rules of admission that do not change while a kubelet runs. */
 export interface AdmissionRules {
   readonly topology: CpuTopology;
   readonly behaviour: Behaviour;
@@ -55,13 +50,9 @@ export interface AdmissionRules {
 }
 
 /**
- * Predicts whether the kubelet admits a pod, and with which resources or which error.
- *
- * The kubelet admits containers one by one, init containers first, and calls the managers in the order device, CPU,
- * memory. In container scope the hints of each container take into account the resources of the containers before it.
- * In pod scope a single hint, computed before anything is taken, serves all containers.
- *
- * Source: pkg/kubelet/cm/topologymanager/scope_container.go, scope_pod.go, scope.go; the order of the managers is from
+ * The kubelet admits containers one by one, init containers first: devices, CPUs, memory. In container scope the hints
+ * take the containers before into account; in pod scope one hint, computed before anything is taken, serves all.
+ * Source: pkg/kubelet/cm/topologymanager/scope_container.go, scope_pod.go, scope.go;
  * pkg/kubelet/cm/container_manager_linux.go.
  */
 export function admitPod(rules: AdmissionRules, state: KubeletState, pod: PodRequest): Admission {
@@ -107,10 +98,7 @@ function admitContainers(rules: AdmissionRules, providers: readonly Provider[], 
   });
 }
 
-/**
- * The state after all containers of a pod are removed. An unknown uid changes nothing.
- * Source: RemoveContainer of the CPU and memory managers, UpdateAllocatedDevices of the device manager.
- */
+/** An unknown uid changes nothing. */
 export function removePod(state: KubeletState, uid: string): KubeletState {
   const containers = state.assignments.get(uid);
   let defaultSet = state.defaultSet;

@@ -7,12 +7,9 @@ import { allocateCpus, availableCpus, enforceWholeCores, type StaticPolicy } fro
 import { type CpuTopology, cpusOfNodes, numaMask } from './topology.ts';
 
 /**
- * The static CPU manager, for the admission of one pod.
- *
- * A container that is already in the state keeps its CPUs: the kubelet has restarted and checks its pods again. But
- * full-pcpus-only then compares the request with the CPUs that are free now, so the kubelet refuses a larger pod that
- * is running (kubernetes #129078).
- *
+ * The static CPU manager, for the admission of one pod. A container in the state keeps its CPUs: the kubelet has
+ * restarted. But full-pcpus-only compares the request with the CPUs free now, and refuses a larger running pod
+ * (kubernetes #129078).
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, Allocate, GetTopologyHints, GetPodTopologyHints.
  */
 export class CpuManager implements Provider {
@@ -71,7 +68,7 @@ export class CpuManager implements Provider {
     return { ...state, defaultSet: this.#pool, assignments };
   }
 
-  /** The exclusive CPUs of a container; empty for the shared pool. */
+  /** Empty for the shared pool. */
   assigned(container: string): CpuSet {
     return this.#assigned.get(container) ?? CpuSet.EMPTY;
   }
@@ -82,11 +79,8 @@ export class CpuManager implements Provider {
 }
 
 /**
- * The sets of NUMA nodes that could provide the CPUs of a container. A set is preferred if it is as narrow as the
- * *total* CPUs allow, including used and reserved ones. A pod may therefore be refused although enough CPUs are free.
- *
- * @param available CPUs that may be taken
- * @param reusable CPUs of this pod's init containers, which every hint must include
+ * A set is preferred if it is as narrow as the *total* CPUs allow, including used and reserved ones: a pod may be
+ * refused although enough CPUs are free. @param reusable CPUs of init containers, which every hint must include
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, generateCPUTopologyHints.
  */
 export function cpuHints(
@@ -126,7 +120,6 @@ function isSocketAligned(topology: CpuTopology, mask: number, narrowest: number)
   return sockets.length === Math.floor((narrowest + cellsPerSocket - 1) / cellsPerSocket);
 }
 
-/** The sum of the amounts of a mask's NUMA nodes. */
 function sumOver(mask: number, amounts: readonly number[]): number {
   return amounts.reduce((sum, amount, bit) => ((mask & (1 << bit)) === 0 ? sum : sum + amount), 0);
 }

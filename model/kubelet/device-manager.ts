@@ -14,17 +14,12 @@ import type { Behaviour } from './versions.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
-/**
- * The device manager, for the admission of one pod. It ignores resources without a registered plugin.
- *
- * Source: pkg/kubelet/cm/devicemanager/manager.go and topology_hints.go.
- */
+/** Ignores resources without a plugin. Source: pkg/kubelet/cm/devicemanager/manager.go, topology_hints.go. */
 export class DeviceManager implements Provider {
   readonly #topology: CpuTopology;
   readonly #behaviour: Behaviour;
   readonly #pod: PodRequest;
   readonly #pools: ReadonlyMap<string, IndexedPool>;
-  /** Devices in use, by resource, in any container. */
   readonly #used: Map<string, Set<string>>;
   readonly #assigned: Map<string, Map<string, ReadonlySet<string>>>;
   /** Devices of init containers that later containers of the pod may reuse, by resource. */

@@ -11,16 +11,13 @@ export interface Device {
 
 export interface DevicePool {
   readonly devices: readonly Device[];
-  /**
-   * Whether devices stay available when they are allocated, such as those of a physnet: they only stand for a place,
-   * and only their NUMA nodes matter.
-   */
+  /** Whether devices stay available when allocated, as those of a physnet: only their NUMA nodes matter. */
   readonly endless?: boolean | undefined;
 }
 
 export type DevicePools = ReadonlyMap<string, DevicePool>;
 
-/** Device ids by pod uid, container name and resource. */
+/** By pod uid, container name and resource. */
 export type DeviceAllocations = ReadonlyMap<string, ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<string>>>>;
 
 /** A pool prepared for one host, with NUMA nodes as masks. Ids ascend, so that choices are repeatable. */
@@ -55,8 +52,7 @@ export function indexPool(topology: CpuTopology, pool: DevicePool): IndexedPool 
 }
 
 /**
- * The sets of NUMA nodes that could provide so many devices. A device counts for a set that includes any of its nodes.
- * @param reusable devices of this pod's init containers, which every hint must include
+ * A device counts for a set that includes any of its nodes. @param reusable devices that every hint must include
  * Source: pkg/kubelet/cm/devicemanager/topology_hints.go, generateDeviceTopologyHints.
  */
 export function deviceHints(
@@ -117,10 +113,8 @@ function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable
 }
 
 /**
- * The order in which devices are allocated: devices near the hint, then devices elsewhere, then devices without a known
- * node. The kubelet chooses at random within each of the three (and a plugin's GetPreferredAllocation may influence
- * it); this model takes the lowest ids first.
- * Source: pkg/kubelet/cm/devicemanager/manager.go, filterByAffinity and devicesToAllocate.
+ * Near the hint, then elsewhere, then without a known node. The kubelet chooses at random within each; here the lowest
+ * ids first. Source: pkg/kubelet/cm/devicemanager/manager.go, filterByAffinity and devicesToAllocate.
  */
 export function handOutOrder(pool: IndexedPool, available: ReadonlySet<string>, mask: number | null): string[] {
   const free = pool.devices.filter((device) => available.has(device.id));
@@ -131,10 +125,7 @@ export function handOutOrder(pool: IndexedPool, available: ReadonlySet<string>, 
   );
 }
 
-/**
- * Whether the kubelet may allocate devices with other NUMA nodes than those of the prediction: it chooses at random
- * among the devices that are as near to the hint.
- */
+/** Whether the kubelet's random choice may have other NUMA nodes than those of the prediction. */
 export function isArbitrary(pool: IndexedPool, order: readonly string[], count: number, mask: number | null): boolean {
   if (!pool.aligned || count === 0 || order.length <= count) return false;
   const devices = new Map(pool.devices.map((device) => [device.id, device]));

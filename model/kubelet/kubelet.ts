@@ -19,7 +19,7 @@ import {
   unpredictedGates,
 } from './versions.ts';
 
-/** The configuration of a node's kubelet. Option values are strings, as in the kubelet's own configuration. */
+/** Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
   /** As in the Node's status: `v1.36.2`. */
   readonly version: string;
@@ -33,10 +33,7 @@ export interface KubeletConfig {
         readonly options?: Readonly<Record<string, string>> | undefined;
       }
     | undefined;
-  /**
-   * Default: policy None. Predicting the static policy requires the memory of each NUMA node, including nodes without
-   * CPUs.
-   */
+  /** Default: policy None. Static requires the memory of each NUMA node, including nodes without CPUs. */
   readonly memoryManager?: { readonly policy: string; readonly cells?: readonly CellMemory[] | undefined } | undefined;
   /** CPUs that are never assigned. */
   readonly reserved: CpuSet;
@@ -50,18 +47,18 @@ export interface KubeletConfig {
   readonly nearest?: boolean | undefined;
 }
 
-/** A kubelet whose decisions can be predicted. Its functions are pure: they take a state and return a new one. */
+/** Its functions are pure: they take a state and return a new one. */
 export interface Kubelet {
   readonly topology: CpuTopology;
-  /** The rules of the static CPU manager; absent under policy none. */
+  /** Absent under policy none. */
   readonly cpu: StaticPolicy | undefined;
   /** Which version's rules predict a kubelet that is not predicted itself, as a sentence; undefined for the others. */
   readonly approximation: string | undefined;
-  /** The state of a kubelet without pods, or with these CPUs assigned. */
+  /** Without pods, or with these CPUs assigned. */
   initialState(pools?: DevicePools, assignments?: CpuAssignments): KubeletState;
-  /** Predicts whether the kubelet admits this pod, and with which resources. It does not change `state`. */
+  /** Does not change `state`. */
   admit(state: KubeletState, pod: PodRequest): Admission;
-  /** The state after the removal of a pod. An unknown uid changes nothing. */
+  /** An unknown uid changes nothing. */
   remove(state: KubeletState, uid: string): KubeletState;
 }
 
@@ -69,14 +66,13 @@ export interface Unpredictable {
   readonly unpredictable: string;
 }
 
-/** Internal to `createKubelet`. */
 class UnpredictableError extends Error {}
 
 const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
 /** NUMA nodes of which the sets are tried: the kubelet's own default limit. */
 const MAX_CELLS = 8;
 
-/** Creates the model of a kubelet, or returns why it cannot be predicted. Never throws because of a configuration. */
+/** Never throws because of a configuration. */
 export function createKubelet(config: KubeletConfig): Kubelet | Unpredictable {
   try {
     return predictor(config);
@@ -133,8 +129,8 @@ function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
 }
 
 /**
- * The kubelet tries every set of NUMA nodes for each resource: those with CPUs, those with devices, and all of them for
- * memory. With more nodes than that allows, the others are one node: no hint names them, but the mask of all nodes does.
+ * The kubelet tries every set of NUMA nodes: those with CPUs, with devices, and all of them for memory. With more nodes
+ * than that allows, the others are one node: no hint names them, but the mask of all nodes does.
  */
 function topologyOf(config: KubeletConfig, policy: TopologyPolicy, { deviceHints }: Behaviour): CpuTopology {
   const { host, memoryManager, topologyManager, deviceCells = [] } = config;
@@ -186,10 +182,7 @@ function cpuPolicyOf(
   return createStaticPolicy(topology, options, config.reserved, behaviour);
 }
 
-/**
- * Checks options against the hardware. Source: pkg/kubelet/cm/cpumanager/policy_options.go,
- * ValidateStaticPolicyOptions.
- */
+/** Source: pkg/kubelet/cm/cpumanager/policy_options.go, ValidateStaticPolicyOptions. */
 function checkHardware(options: CpuOptions, topology: CpuTopology, policy: TopologyPolicy): void {
   if (options.alignBySocket && policy === 'single-numa-node') {
     throw new UnpredictableError(
@@ -231,10 +224,7 @@ function initialMemoryOf({ memoryManager }: KubeletConfig, { numaIds }: CpuTopol
   return initialMemory(numaIds, memoryManager.cells);
 }
 
-/**
- * Checks that no more is reserved than exists. The kubelet's subtraction is unsigned: otherwise it would compute more
- * memory than any host has.
- */
+/** The kubelet's subtraction is unsigned: otherwise it would compute more memory than any host has. */
 function checkReserved({ id, memory, hugePages = {}, reserved = {} }: CellMemory): void {
   const inPages = Object.values(hugePages).reduce((sum, bytes) => sum + bytes, 0);
   const sizes: Readonly<Record<string, number>> = { ...hugePages, memory: memory - inPages };

@@ -13,10 +13,7 @@ import { type Provider, type ProviderHints, type ResourceHints, unexpected } fro
 import { type KubeletState, withEntry } from './state.ts';
 import type { Behaviour } from './versions.ts';
 
-/**
- * The static memory manager, for the admission of one pod.
- * Source: pkg/kubelet/cm/memorymanager/policy_static.go.
- */
+/** For the admission of one pod. Source: pkg/kubelet/cm/memorymanager/policy_static.go. */
 export class MemoryManager implements Provider {
   readonly #pod: PodRequest;
   readonly #restored: Behaviour['restoredPodMemory'];
@@ -125,10 +122,7 @@ export class MemoryManager implements Provider {
     }
   }
 
-  /**
-   * Reduces the blocks of init containers by the bytes that a container reuses, so that each byte is released only
-   * once.
-   */
+  /** By the bytes that a container reuses, so that each byte is released only once. */
   #shrinkInitBlocks(container: ContainerRequest, blocks: readonly MemoryBlock[]): void {
     for (const block of blocks) {
       let open = block.size;

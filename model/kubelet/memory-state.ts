@@ -1,6 +1,5 @@
 import { bitCount, type Hint, isNarrower, subMasks } from './provider.ts';
 
-/** Bytes of one kind of memory (`memory`, `hugepages-2Mi`) in one NUMA node. */
 export interface MemoryTable {
   readonly allocatable: number;
   readonly free: number;
@@ -24,27 +23,23 @@ export interface MemoryBlock {
 
 type PodBlocks = ReadonlyMap<string, readonly MemoryBlock[]>;
 
-/** State of the static memory manager. Cells are indexed by NUMA bit. */
+/** Cells are indexed by NUMA bit. */
 export interface MemoryState {
   readonly cells: readonly MemoryCell[];
   readonly blocks: ReadonlyMap<string, PodBlocks>;
 }
 
-/** Memory of one NUMA node in bytes, from cAdvisor and the kubelet's reservedMemory. */
+/** In bytes, from cAdvisor and the kubelet's reservedMemory. */
 export interface CellMemory {
   readonly id: number;
-  /** Total memory of the node, including huge pages. */
+  /** Including huge pages. */
   readonly memory: number;
   /** Bytes in huge pages, by resource name: `hugepages-1Gi`. */
   readonly hugePages?: Readonly<Record<string, number>> | undefined;
   readonly reserved?: Readonly<Record<string, number>> | undefined;
 }
 
-/**
- * The memory state of a kubelet without pods.
- * @param described memory of each NUMA node, in bytes
- * Source: pkg/kubelet/cm/memorymanager/policy_static.go, getDefaultMachineState.
- */
+/** @param described bytes of each NUMA node. Source: memorymanager/policy_static.go, getDefaultMachineState. */
 export function initialMemory(numaIds: readonly number[], described: readonly CellMemory[]): MemoryState {
   const cells = numaIds.map((id, bit): MemoryCell => {
     const cell = described.find((entry) => entry.id === id);
@@ -61,9 +56,7 @@ export function initialMemory(numaIds: readonly number[], described: readonly Ce
 }
 
 /**
- * The sets of NUMA nodes that could provide the memory: enough bytes are free, and no node would be in two different
- * groups.
- * @param reusable bytes of a kind that this pod's init containers have under exactly that mask
+ * Enough bytes are free, and no node would be in two groups. @param reusable bytes of init containers under that mask
  * Source: pkg/kubelet/cm/memorymanager/policy_static.go, calculateHints.
  */
 export function memoryHints(
@@ -85,19 +78,13 @@ export function memoryHints(
   return masks.map((mask) => ({ mask, preferred: bitCount(mask) === narrowest }));
 }
 
-/**
- * Whether the nodes of a mask may form a group: a node in a group accepts no single-node block, and a node with blocks
- * joins no other group.
- */
+/** A node in a group accepts no single-node block, and a node with blocks joins no other group. */
 function mayGroup(cells: readonly MemoryCell[], mask: number): boolean {
   if (bitCount(mask) === 1) return bitCount(cells[31 - Math.clz32(mask)]!.group) === 1;
   return !splitsGroup(cells, mask);
 }
 
-/**
- * Whether a mask of several nodes includes one whose blocks belong to a different group. Source:
- * pkg/kubelet/cm/memorymanager/policy_static.go, isAffinityViolatingNUMAAllocations.
- */
+/** Source: pkg/kubelet/cm/memorymanager/policy_static.go, isAffinityViolatingNUMAAllocations. */
 export function splitsGroup(cells: readonly MemoryCell[], mask: number): boolean {
   if (bitCount(mask) === 1) return false;
   return cells.some((cell, bit) => (mask & (1 << bit)) !== 0 && cell.blocks > 0 && cell.group !== mask);
@@ -108,10 +95,7 @@ export function satisfies({ cells }: MemoryState, mask: number, request: Readonl
   return [...request].every(([type, bytes]) => sum(cells, mask, type, 'free') >= bytes);
 }
 
-/**
- * The preferred hint with the fewest nodes; undefined without hints. Source:
- * pkg/kubelet/cm/memorymanager/policy_static.go, findBestHint.
- */
+/** Source: pkg/kubelet/cm/memorymanager/policy_static.go, findBestHint. */
 export function bestHint(hints: readonly Hint[]): Hint | undefined {
   let best: Hint | undefined;
   for (const hint of hints) {
@@ -122,10 +106,7 @@ export function bestHint(hints: readonly Hint[]): Hint | undefined {
   return best;
 }
 
-/**
- * Takes bytes from the nodes of a mask in ascending order. Source: pkg/kubelet/cm/memorymanager/policy_static.go,
- * updateMachineState.
- */
+/** In ascending order of the nodes. Source: pkg/kubelet/cm/memorymanager/policy_static.go, updateMachineState. */
 export function takeMemory(cells: readonly MemoryCell[], { mask, type, size }: MemoryBlock): MemoryCell[] {
   let open = size;
   return cells.map((cell, bit) => {

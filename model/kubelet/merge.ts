@@ -2,7 +2,6 @@ import { bitCount, type Hint, isNarrower, type ProviderHints } from './provider.
 
 export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
 
-/** Facts about a host that the topology manager uses. */
 export interface NumaInfo {
   /** All NUMA nodes, as bits. */
   readonly all: number;
@@ -11,13 +10,9 @@ export interface NumaInfo {
 }
 
 /**
- * Merges the hints of all providers into one and decides whether the pod is admitted.
- *
- * The kubelet iterates over every combination of one hint for each resource. Its order of candidates is total:
- * preferred first, then closest to the width that the most demanding resource needs, then closest or narrowest. The
- * winner therefore does not depend on the iteration, and it is enough to keep the distinct results, at most two for
- * each mask, instead of a product of up to 255 hints for each resource.
- *
+ * Merges the hints of all providers into one and decides whether the pod is admitted. The kubelet iterates over every
+ * combination, but its order of candidates is total: keeping the distinct results, at most two for each mask, is
+ * enough.
  * Source: pkg/kubelet/cm/topologymanager/policy.go and policy_*.go.
  */
 export function mergeHints(
@@ -69,10 +64,7 @@ interface Combined {
   readonly shared: number | null;
 }
 
-/**
- * The distinct results of combining one hint of every list: the intersection of masks, preferred if all are preferred
- * and agree.
- */
+/** The intersection of masks, preferred if all are preferred and agree. */
 function combinedHints(all: number, lists: readonly (readonly Hint[])[]): Iterable<Combined> {
   let states: Iterable<Combined> = [{ mask: all, preferred: true, shared: null }];
   for (const list of lists) {

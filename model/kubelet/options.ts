@@ -25,11 +25,7 @@ export const NO_CPU_OPTIONS: CpuOptions = Object.freeze(
 /** Options with which the kubelet refuses to start. */
 export class OptionError extends Error {}
 
-/**
- * Parses the options of the static CPU manager.
- * @throws OptionError if one is unknown, is not a boolean, or excludes another
- * Source: pkg/kubelet/cm/cpumanager/policy_options.go, NewStaticPolicyOptions.
- */
+/** @throws OptionError if unknown, no boolean or excluded by another. Source: cpumanager/policy_options.go. */
 export function readCpuOptions(optionTexts: Readonly<Record<string, string>> = {}): CpuOptions {
   const options = { ...NO_CPU_OPTIONS };
   for (const [name, value] of Object.entries(optionTexts)) {
@@ -44,11 +40,7 @@ export function readCpuOptions(optionTexts: Readonly<Record<string, string>> = {
   return Object.freeze(options);
 }
 
-/**
- * Parses the options of the topology manager.
- * @throws OptionError if one is unknown or has an invalid value
- * Source: pkg/kubelet/cm/topologymanager/policy_options.go.
- */
+/** @throws OptionError if unknown or invalid. Source: pkg/kubelet/cm/topologymanager/policy_options.go. */
 export function readTopologyOptions(optionTexts: Readonly<Record<string, string>> = {}) {
   let preferClosest = false;
   let maxCells = DEFAULT_MAX_CELLS;
@@ -70,7 +62,7 @@ function readMaxCells(value: string): number {
   return cells;
 }
 
-/** Parses a boolean in the forms of Go's strconv.ParseBool. */
+/** As Go's strconv.ParseBool. */
 function readBoolean(name: string, value: string): boolean {
   if (['1', 't', 'T', 'TRUE', 'true', 'True'].includes(value)) return true;
   if (['0', 'f', 'F', 'FALSE', 'false', 'False'].includes(value)) return false;

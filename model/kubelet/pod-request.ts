@@ -1,17 +1,14 @@
 import { integralCpus, parseQuantity, wholeValue } from '../quantity.ts';
 import type { ContainerShape, MetaShape, PodShape, ResourceList, Resources } from '../shapes.ts';
 
-/** A pod, of which the kubelet's resource managers read these parts. */
+/** The parts of a pod that the kubelet's resource managers read. */
 export interface RequestingPod {
   readonly metadata?: Pick<MetaShape, 'uid'> | undefined;
   readonly spec?: Pick<PodShape['spec'], 'containers' | 'initContainers' | 'resources'> | undefined;
   readonly status?: Pick<NonNullable<PodShape['status']>, 'qosClass'> | undefined;
 }
 
-/**
- * `init` runs before the others, which may reuse its CPUs. `sidecar` is a restartable init container and keeps its
- * CPUs.
- */
+/** `init` runs before the others, which may reuse its CPUs. `sidecar` is restartable and keeps its CPUs. */
 export type ContainerKind = 'init' | 'sidecar' | 'app';
 
 export interface ContainerRequest {
@@ -25,7 +22,7 @@ export interface ContainerRequest {
   readonly memory: ReadonlyMap<string, number>;
 }
 
-/** Requests of a pod to the kubelet's resource managers. Containers are in the order of admission: init, then app. */
+/** Containers are in the order of admission: init, then app. */
 export interface PodRequest {
   readonly uid: string;
   readonly guaranteed: boolean;
@@ -33,14 +30,8 @@ export interface PodRequest {
 }
 
 /**
- * Extracts the requests of a pod.
- *
- * With pod-level resources the static CPU and memory managers ignore the pod (unless PodLevelResourceManagers is on),
- * so its containers request no exclusive CPUs. A missing request of a container equals its limit, as the API server
- * would set it.
- *
- * @param uid overrides the pod's own; required for a pod that the API server has not stored yet
- * @throws ParseError if an amount is not a quantity
+ * With pod-level resources the static managers ignore the pod (unless PodLevelResourceManagers is on). A missing
+ * request equals its limit, as in the API server. @param uid for a pod that is not stored yet @throws ParseError
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, guaranteedCPUs; devicemanager/topology_hints.go.
  */
 export function podRequestOf(pod: RequestingPod, uid = pod.metadata?.uid ?? ''): PodRequest {
@@ -69,10 +60,7 @@ export function reducedRequest(request: PodRequest): PodRequest {
   return request.containers.every(({ cpus }) => cpus === 0) ? { ...request, containers: [] } : request;
 }
 
-/**
- * The largest number of exclusive CPUs that a pod has at a time. In pod scope a single hint covers so many.
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, podGuaranteedCPUs.
- */
+/** The most at a time. Source: pkg/kubelet/cm/cpumanager/policy_static.go, podGuaranteedCPUs. */
 export function podCpus(pod: PodRequest): number {
   return peakOf(pod, (container) => container.cpus);
 }
@@ -82,30 +70,20 @@ export function lastingCpus(pod: PodRequest): number {
   return pod.containers.reduce((sum, { kind, cpus }) => (kind === 'init' ? sum : sum + cpus), 0);
 }
 
-/**
- * The largest number of devices that a pod has at a time, by resource. Source:
- * pkg/kubelet/cm/devicemanager/topology_hints.go.
- */
+/** The most at a time, by resource. Source: pkg/kubelet/cm/devicemanager/topology_hints.go. */
 export function podDevices(pod: PodRequest): Map<string, number> {
   const names = new Set(pod.containers.flatMap((container) => [...container.devices.keys()]));
   return new Map([...names].map((name) => [name, peakOf(pod, (container) => container.devices.get(name) ?? 0)]));
 }
 
-/**
- * The largest memory of a pod at a time, in bytes by resource. A resource that only init containers request is left
- * out, as in the kubelet.
- * Source: pkg/kubelet/cm/memorymanager/policy_static.go, getPodRequestedResources.
- */
+/** In bytes, without resources that only init containers request. Source: memorymanager, getPodRequestedResources. */
 export function podMemory(pod: PodRequest): Map<string, number> {
   const apps = pod.containers.filter((container) => container.kind === 'app');
   const names = new Set(apps.flatMap((container) => [...container.memory.keys()]));
   return new Map([...names].map((name) => [name, peakOf(pod, (container) => container.memory.get(name) ?? 0)]));
 }
 
-/**
- * The larger of: the sum of the containers that keep running; each init container together with the sidecars started
- * before it.
- */
+/** The larger of the sum that keeps running, and each init container with the sidecars before it. */
 function peakOf(pod: PodRequest, amount: (container: ContainerRequest) => number): number {
   let sidecars = 0;
   let peak = 0;
@@ -151,10 +129,8 @@ function devicesOf({ resources }: ContainerShape): Map<string, number> {
 const COUNTED = ['cpu', 'memory'] as const;
 
 /**
- * Whether the pod's QoS class is Guaranteed: from its status, else computed as in the API server. A single container
- * whose limits of CPU and memory are missing or differ from its requests makes the whole pod Burstable.
- * @throws ParseError if an amount is not a quantity
- * Source: pkg/apis/core/v1/helper/qos/qos.go, GetPodQOS.
+ * From its status, else computed: one container without equal requests and limits makes the pod Burstable.
+ * Source: pkg/apis/core/v1/helper/qos/qos.go, GetPodQOS. @throws ParseError
  */
 export function isGuaranteed(pod: RequestingPod): boolean {
   const qosClass = pod.status?.qosClass;
@@ -175,7 +151,7 @@ function matches(parts: readonly Required<Resources>[]): boolean {
   });
 }
 
-/** Sets missing requests to the limits, as the API server does before it computes the class. */
+/** As the API server does before it computes the class. */
 function withDefaults(resources: Resources | undefined): Required<Resources> {
   return { requests: { ...resources?.limits, ...resources?.requests }, limits: resources?.limits ?? {} };
 }

@@ -2,26 +2,19 @@ import type { ContainerRequest } from './pod-request.ts';
 import type { KubeletState } from './state.ts';
 
 /**
- * One resource manager during the admission of one pod. It works on a copy of its part of the state; `commit` writes
- * that part back. A pod that is refused halfway is committed and then removed, because the kubelet releases its
- * resources before the next decision.
- * Source: pkg/kubelet/cm/topologymanager/topology_manager.go, HintProvider.
+ * One resource manager during the admission of one pod, on a copy of its state, which `commit` writes back. A pod that
+ * is refused halfway is committed and then removed. Source: pkg/kubelet/cm/topologymanager/topology_manager.go,
+ * HintProvider.
  */
 export interface Provider {
   containerHints(container: ContainerRequest): ProviderHints;
   podHints(): ProviderHints;
-  /**
-   * Allocates the resources of a container under the merged mask (null: any node).
-   * @throws Rejection
-   */
+  /** @param mask the merged mask; null: any node @throws Rejection */
   allocate(container: ContainerRequest, mask: number | null, preferred: boolean): void;
   commit(state: KubeletState): KubeletState;
 }
 
-/**
- * A possible origin of a resource: a set of NUMA nodes, as bits over the topology's `numaIds`, or null for any node.
- * Source: pkg/kubelet/cm/topologymanager/topology_manager.go, TopologyHint.
- */
+/** NUMA nodes as bits over the topology's `numaIds`, or null for any. Source: topology_manager.go, TopologyHint. */
 export interface Hint {
   readonly mask: number | null;
   readonly preferred: boolean;
@@ -62,24 +55,21 @@ export function subMasks(mask: number): readonly number[] {
   return masks;
 }
 
-/**
- * Why the kubelet rejects a pod at admission: the value of the pod's status.reason. Except `KubeletHangs`: it never
- * answers, so there is no status.
- */
+/** The pod's status.reason, except `KubeletHangs`: it never answers, so there is no status. */
 export type RejectionReason =
   | 'SMTAlignmentError'
   | 'TopologyAffinityError'
   | 'UnexpectedAdmissionError'
   | 'KubeletHangs';
 
-/** Reasons with which kubelets permanently refuse a pod. Each has an Event with that reason. */
+/** Each has an Event with that reason. */
 export const REJECTIONS: readonly string[] = [
   'SMTAlignmentError',
   'TopologyAffinityError',
   'UnexpectedAdmissionError',
 ] satisfies RejectionReason[];
 
-/** A rejection by the kubelet. Thrown only within the prediction. */
+/** Thrown only within the prediction. */
 export class Rejection extends Error {
   readonly reason: RejectionReason;
 
@@ -89,18 +79,12 @@ export class Rejection extends Error {
   }
 }
 
-/**
- * The kubelet's message for a CPU request that is not whole cores. Source: pkg/kubelet/cm/cpumanager/policy_static.go,
- * SMTAlignmentError.
- */
+/** Source: pkg/kubelet/cm/cpumanager/policy_static.go, SMTAlignmentError. */
 export function misalignedText(requested: number, cpusPerCore: number): string {
   return `SMT Alignment Error: requested ${requested} cpus not multiple cpus per core = ${cpusPerCore}`;
 }
 
-/**
- * The kubelet's message for too few free whole cores. Source: pkg/kubelet/cm/cpumanager/policy_static.go,
- * SMTAlignmentError.
- */
+/** Source: pkg/kubelet/cm/cpumanager/policy_static.go, SMTAlignmentError. */
 export function noPhysicalCpusText(available: number, requested: number, cpusPerCore: number): string {
   return (
     `SMT Alignment Error: not enough free physical CPUs: available physical CPUs = ${available}, ` +

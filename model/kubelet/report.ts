@@ -14,13 +14,12 @@ import type { CellMemory } from './memory-state.ts';
 import type { KubeletState } from './state.ts';
 import { type ReportedDevices, type ReportedMemoryState, reportedPools, usageOf, withUsage } from './usage.ts';
 
-/** An agent's report about its node, in the form of a NodeTopology's status. */
+/** In the form of a NodeTopology's status. */
 export interface HostReport
   extends HostDescription,
     Pick<KubeletConfig, 'cpuManager' | 'topologyManager' | 'distances' | 'featureGates'> {
   readonly kubeletVersion?: string | undefined;
   readonly reserved: string;
-  /** CPU list of the CPUs that are present and not online. */
   readonly offline?: string | undefined;
   readonly memoryManager?:
     | {
@@ -43,12 +42,7 @@ export interface HostReport
 /** An answer of the extender has the reason once for each node. */
 const MAX_REASON_CHARACTERS = 120;
 
-/**
- * The model of the kubelet of a report, or why it cannot be predicted.
- * @param nearest whether a version that is not predicted counts as the nearest one that is
- * @throws HostError if the report's topology contradicts itself
- * @throws ParseError if a list is not a CPU list
- */
+/** @param nearest whether an unpredicted version counts as the nearest predicted one @throws HostError, ParseError */
 export function kubeletOfReport(
   report: HostReport,
   host = createHost(report),
@@ -76,27 +70,17 @@ function cellsOfDevices({ devices = [], physnets = [], tunnel }: HostReport): Cp
   return unionOf(lists.map(({ cells = '' }) => CpuSet.parse(cells, MAX_CELL_ID)));
 }
 
-/**
- * The CPUs, devices and memory that a reported kubelet has assigned.
- * @throws HostError if it has too many devices
- * @throws ParseError if a list is not a CPU list
- */
+/** @throws HostError if it has too many devices; ParseError */
 export function stateOfReport(kubelet: Kubelet, report: HostReport): KubeletState {
   const pools = new Map([...reportedPools(report.devices), ...networkPools(report)]);
   const state = kubelet.initialState(pools, assignmentsOf(report.assignments));
   return withUsage(state, kubelet.topology, usageOf(report));
 }
 
-/**
- * Characters of the CPU lists of all assignments: several times the length that the largest host needs without ranges.
- */
+/** Several times the length that the largest host needs without ranges. */
 const MAX_ASSIGNED_CHARACTERS = 65_536;
 
-/**
- * The CPUs of each assignment.
- * @throws HostError if the lists together are too long
- * @throws ParseError if one is not a CPU list
- */
+/** @throws HostError if the lists together are too long; ParseError */
 export function assignedCpus(assignments: readonly { readonly cpus: string }[]): CpuSet[] {
   const characters = assignments.reduce((sum, { cpus }) => sum + cpus.length, 0);
   if (characters > MAX_ASSIGNED_CHARACTERS) {
@@ -107,7 +91,7 @@ export function assignedCpus(assignments: readonly { readonly cpus: string }[]):
   return assignments.map(({ cpus }) => CpuSet.parse(cpus, MAX_CPU_ID));
 }
 
-/** The assigned CPUs by pod uid and container name. @throws HostError and ParseError, as assignedCpus */
+/** By pod uid and container name. @throws HostError, ParseError */
 export function assignmentsOf(assignments: HostReport['assignments']): Map<string, Map<string, CpuSet>> {
   const byPod = new Map<string, Map<string, CpuSet>>();
   const sets = assignedCpus(assignments);
@@ -118,10 +102,7 @@ export function assignmentsOf(assignments: HostReport['assignments']): Map<strin
   return byPod;
 }
 
-/**
- * The device resources that stand for the node's networks. Each has one device, which stays available when it is
- * allocated.
- */
+/** The resources of the node's networks: one device each, which stays available when allocated. */
 function networkPools({
   physnets = [],
   tunnel,

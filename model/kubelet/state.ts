@@ -2,10 +2,10 @@ import { type CpuSet, unionOf } from '../cpu-set.ts';
 import type { DeviceAllocations, DevicePools } from './devices.ts';
 import type { MemoryState } from './memory-state.ts';
 
-/** Exclusive CPUs by pod uid and container name. */
+/** By pod uid and container name. */
 export type CpuAssignments = ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
 
-/** The complete state of one node's kubelet. Immutable: admitting or removing a pod creates a new state. */
+/** Immutable: admitting or removing a pod creates a new state. */
 export interface KubeletState {
   /** The shared pool. It contains the reserved CPUs unless strict-cpu-reservation is on. */
   readonly defaultSet: CpuSet;
@@ -21,7 +21,7 @@ export function cpusOf(assignments: CpuAssignments): CpuSet {
   return unionOf([...assignments.values()].flatMap((containers) => [...containers.values()]));
 }
 
-/** A map with one entry set, or removed if the value is empty. */
+/** Removes the entry if the value is empty. */
 export function withEntry<V extends { readonly size: number }>(
   map: ReadonlyMap<string, V>,
   key: string,

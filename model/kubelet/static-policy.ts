@@ -7,7 +7,7 @@ import { HangError, TakeError, takeDistributed, takePacked } from './take.ts';
 import { type CpuTopology, cpusOfNodes, withSiblings } from './topology.ts';
 import { type Behaviour, OLDEST_BEHAVIOUR } from './versions.ts';
 
-/** The static CPU manager of one node; does not change while the kubelet runs. */
+/** Does not change while the kubelet runs. */
 export interface StaticPolicy {
   readonly topology: CpuTopology;
   readonly options: CpuOptions;
@@ -38,10 +38,9 @@ export function availableCpus(policy: StaticPolicy, pool: CpuSet): CpuSet {
 }
 
 /**
- * Rejects requests that full-pcpus-only forbids. CPUs that the pod could reuse from its init containers do not count as
- * available, so an init container's cores are needed twice (kubernetes #112228 reports the surplus).
- * @throws Rejection if the request is not whole cores or too few whole cores are free
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, enforceSMTAlignment.
+ * CPUs that the pod could reuse do not count as available: init containers' cores are needed twice (kubernetes
+ * #112228).
+ * @throws Rejection. Source: pkg/kubelet/cm/cpumanager/policy_static.go, enforceSMTAlignment.
  */
 export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: number): void {
   if (!policy.options.fullPcpusOnly) return;
@@ -53,13 +52,7 @@ export function enforceWholeCores(policy: StaticPolicy, pool: CpuSet, count: num
   }
 }
 
-/**
- * Takes CPUs for a container: first CPUs under the NUMA mask, then any CPUs.
- * @param mask NUMA nodes as bits; null for any
- * @param reusable CPUs of the pod's init containers
- * @throws Rejection if there are too few CPUs, or if the kubelet would never end
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, allocateCPUs.
- */
+/** First under the NUMA mask (null: any), then any CPUs. @throws Rejection. Source: policy_static.go, allocateCPUs. */
 export function allocateCpus(
   policy: StaticPolicy,
   pool: CpuSet,
@@ -92,18 +85,13 @@ function cpusUnder(topology: CpuTopology, { alignBySocket }: CpuOptions, mask: n
   return unionOf([...topology.sockets.groups.values()].filter((socket) => socket.intersects(cpus)));
 }
 
-/**
- * The shared pool after the removal of a container: its CPUs return unless another container of its pod has them too.
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, RemoveContainer.
- */
+/** CPUs that another container of the pod has do not return. Source: policy_static.go, RemoveContainer. */
 export function releaseCpus(pool: CpuSet, released: CpuSet, siblings: Iterable<CpuSet>): CpuSet {
   return pool.union(released.minus(unionOf(siblings)));
 }
 
 /**
- * Takes CPUs as the static policy does with its options.
- * @param version the kubelet's behaviour, and the number of NUMA nodes in the topology manager's hint
- * @throws TakeError with the kubelet's message; HangError
+ * @param version the kubelet's behaviour, and the number of NUMA nodes in the hint @throws TakeError, HangError
  * Source: pkg/kubelet/cm/cpumanager/policy_static.go, takeByTopology.
  */
 export function takeByTopology(
@@ -139,11 +127,7 @@ function socketWithRoom(topology: CpuTopology, available: CpuSet, count: number)
 /** The shared pool with which a starting kubelet continues, or the error with which it refuses to start. */
 export type CheckedState = { readonly defaultSet: CpuSet } | { readonly error: string };
 
-/**
- * Checks a stored CPU state as a kubelet does when it starts. A state that the kubelet refuses (a torn checkpoint, a
- * CPU that went offline) cannot be used for a prediction either.
- * Source: pkg/kubelet/cm/cpumanager/policy_static.go, validateState.
- */
+/** A torn checkpoint, or a CPU that went offline, is refused. Source: policy_static.go, validateState. */
 export function checkState(policy: StaticPolicy, defaultSet: CpuSet, assignments: CpuAssignments): CheckedState {
   const { topology, options, reserved } = policy;
   if (defaultSet.isEmpty) {

@@ -2,16 +2,14 @@ import { CpuSet } from '../cpu-set.ts';
 import { Accumulator, type Sorting } from './accumulator.ts';
 import type { CpuTopology } from './topology.ts';
 
-/** Taking CPUs failed; the message is the kubelet's own. */
+/** The message is the kubelet's own. */
 export class TakeError extends Error {}
 
 /** The kubelet would never end the allocation, and admit no further pod until it is restarted. */
 export class HangError extends Error {}
 
 /**
- * Takes CPUs by topology, best fit first: whole NUMA nodes and sockets, whole caches if preferred, whole cores, then
- * threads.
- * @throws TakeError if there are fewer CPUs than requested
+ * Whole NUMA nodes and sockets, whole caches if preferred, whole cores, then threads. @throws TakeError if too few
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, takeByTopologyNUMAPacked.
  */
 export function takePacked(
@@ -37,13 +35,7 @@ export function takePacked(
   throw new TakeError('failed to allocate cpus');
 }
 
-/**
- * Stops an allocation that needs more CPUs than are available, with the kubelet's own message.
- *
- * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go.
- *
- * @throws TakeError if the accumulator has failed
- */
+/** With the kubelet's own message. Source: cpumanager/cpu_assignment.go. @throws TakeError */
 export function assertEnough(acc: Accumulator, available: CpuSet, count: number): void {
   if (acc.isFailed) {
     throw new TakeError(
@@ -52,22 +44,16 @@ export function assertEnough(acc: Accumulator, available: CpuSet, count: number)
   }
 }
 
-/**
- * Largest number of NUMA nodes that is predicted. With more, the kubelet's iteration over combinations overwrites the
- * best combination found so far (its slices share memory), so that the result depends on memory layout.
- */
+/** With more NUMA nodes, slices of the kubelet's combinations share memory: the result depends on memory layout. */
 export const MAX_DISTRIBUTED_CELLS = 4;
 
-/**
- * Distribution of a request: an equal share for each cell of the combination, and the remainder in groups over `rest`.
- */
+/** An equal share for each cell of the combination, and the remainder in groups over `rest`. */
 interface Spread {
   readonly balance: number;
   readonly combination: readonly number[];
   readonly rest: readonly number[];
 }
 
-/** How a version of the kubelet distributes. */
 interface Distribution {
   /** Whether the room for the remainder is counted in CPUs or in whole groups. */
   readonly remainder: 'cpus' | 'groups';
@@ -83,9 +69,8 @@ interface Request extends Distribution {
 }
 
 /**
- * Takes CPUs evenly from as few NUMA nodes as can share the request, in groups of `groupSize`. If none can, it takes
- * them packed.
- * @throws TakeError if there are fewer CPUs than requested; HangError
+ * Takes CPUs evenly from as few NUMA nodes as can share the request, in groups; packed if none can. @throws TakeError,
+ * HangError
  * Source: pkg/kubelet/cm/cpumanager/cpu_assignment.go, takeByTopologyNUMADistributed (KEP-2902).
  */
 export function takeDistributed(
@@ -112,7 +97,6 @@ export function takeDistributed(
   return takePacked(topology, available, count, sorting, false);
 }
 
-/** The smallest and largest number of NUMA nodes to try. */
 function cellRange(topology: CpuTopology, { count, groupSize, free, minCells }: Request): [number, number] {
   const groups = Math.floor((topology.cpus.size - 1) / groupSize) + 1;
   const groupsPerCell = Math.floor((groups - 1) / topology.cells.groups.size) + 1;
@@ -160,10 +144,7 @@ function spreadOver(request: Request, combination: readonly number[]): Spread | 
   return best;
 }
 
-/**
- * The balance score after the remainder is distributed in groups, in turn, to the cells of `rest`; undefined if it has no
- * room there.
- */
+/** After the remainder is distributed in groups, in turn, to the cells of `rest`; undefined without room there. */
 function balanceWith(
   after: ReadonlyMap<number, number>,
   rest: readonly number[],

@@ -1,10 +1,7 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import type { Host, HostCpu } from '../host.ts';
 
-/**
- * The counts that the kubelet stores in addition to the CPUs. They are independent values: its algorithms compare them
- * (sockets with NUMA nodes) and divide by them without looking at the CPUs.
- */
+/** Independent of the CPUs: the kubelet's algorithms compare them and divide by them without looking at the CPUs. */
 export type TopologyCounts = Readonly<Record<'cpus' | 'cores' | 'sockets' | 'cells' | 'uncores', number>>;
 
 /** One level of the hierarchy: cores, sockets, cells, uncore caches. */
@@ -17,10 +14,7 @@ export interface Level {
   readonly whole?: number;
 }
 
-/**
- * The CPU topology of the kubelet's CPU manager.
- * Source: pkg/kubelet/cm/cpumanager/topology/topology.go.
- */
+/** Source: pkg/kubelet/cm/cpumanager/topology/topology.go. */
 export interface CpuTopology {
   readonly counts: TopologyCounts;
   readonly cpus: CpuSet;
@@ -28,18 +22,13 @@ export interface CpuTopology {
   readonly sockets: Level;
   readonly cells: Level;
   readonly uncores: Level;
-  /**
-   * Every NUMA node that cAdvisor reports, including nodes without CPUs, ascending. Bit i of a NUMA mask is entry i.
-   */
+  /** All that cAdvisor reports, also without CPUs, ascending. Bit i of a NUMA mask is entry i. */
   readonly numaIds: readonly number[];
   readonly cpusPerCore: number;
   readonly cpusPerUncore: number;
 }
 
-/**
- * Indexes CPUs and counts without checks, because fixtures of the kubelet contradict themselves on purpose.
- * @param extraCells NUMA nodes without CPUs
- */
+/** Without checks: fixtures of the kubelet contradict themselves on purpose. @param extraCells without CPUs */
 export function createTopology(
   cpus: readonly HostCpu[],
   counts: TopologyCounts,
@@ -60,11 +49,7 @@ export function createTopology(
   });
 }
 
-/**
- * The topology that the kubelet discovers on a host.
- * @param extraCells NUMA nodes without CPUs, which a Host does not contain but which the kubelet's topology and memory
- * managers count
- */
+/** @param extraCells NUMA nodes without CPUs, which the kubelet's topology and memory managers count */
 export function topologyOfHost(host: Host, extraCells: readonly number[] = []): CpuTopology {
   const counts = {
     ...host.counts,

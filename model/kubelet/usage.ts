@@ -6,13 +6,12 @@ import type { HostReport } from './report.ts';
 import type { KubeletState } from './state.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
 
-/** The devices of one resource in a report, by their NUMA nodes. */
 export interface ReportedDevices {
   readonly resource: string;
   readonly groups: readonly {
     /** A list such as `0-1`; absent for devices without topology. */
     readonly cells?: string | undefined;
-    /** Number of healthy devices. */
+    /** Healthy devices. */
     readonly total: number;
     readonly free: number;
   }[];
@@ -22,13 +21,11 @@ export interface ReportedDevices {
   readonly unhealthy?: number | undefined;
 }
 
-/** The state of the memory manager for one NUMA node. */
 export interface ReportedMemoryState {
   /** Number of blocks that include the NUMA node. */
   readonly blocks: number;
   /** The NUMA nodes in the same group, as a list. */
   readonly group: string;
-  /** Bytes by type. */
   readonly free: Readonly<Record<string, number>>;
 }
 
@@ -42,7 +39,7 @@ const REPORTED_PODS = '(reported)';
 type UsedDevices = readonly (readonly [resource: string, used: readonly number[]])[];
 type UsedMemory = readonly (ReportedMemoryState & { readonly id: number })[];
 
-/** The report of the same node without pods: equal for nodes of the same model. */
+/** Equal for nodes of the same model. */
 export function reportWithoutPods<R extends HostReport>(report: R): R {
   const { devices, memoryManager } = report;
   const memoryCells = memoryManager?.cells?.map((cell) => ({
@@ -65,10 +62,7 @@ export function reportWithoutPods<R extends HostReport>(report: R): R {
   };
 }
 
-/**
- * The devices and memory that pods use according to a report, as a text that is equal for equal usage; '' for none.
- * @throws ParseError if a list of NUMA nodes is malformed
- */
+/** Devices and memory in use, as a text that is equal for equal usage; '' for none. @throws ParseError */
 export function usageOf({ devices = [], memoryManager }: HostReport): string {
   const used: UsedDevices = devices
     .map(({ resource, groups }) => [resource, groups.map(usedDevices)] as const)
@@ -112,7 +106,7 @@ export function withUsage(state: KubeletState, topology: CpuTopology, usage: str
   return { ...state, devices, memory: { ...state.memory, cells } };
 }
 
-/** The device pools of a report without pods. @throws HostError if they are too many; ParseError */
+/** Of a report without pods. @throws HostError if they are too many; ParseError */
 export function reportedPools(devices: readonly ReportedDevices[] = []): DevicePools {
   const pools = new Map<string, DevicePool>();
   let count = 0;
@@ -134,10 +128,7 @@ function deviceId(group: number, index: number): string {
   return `${group}.${index}`;
 }
 
-/**
- * What pods in flight use of a state, as a text: of states that have the same origin, those with equal texts have the
- * same future.
- */
+/** What pods in flight use: states of the same origin with equal texts have the same future. */
 export function stateText({ defaultSet, pools, devices, memory }: KubeletState): string {
   const ids: string[] = [];
   for (const [uid, containers] of devices) {

@@ -1,4 +1,3 @@
-/** Differences between kubelet versions that affect predictions. */
 export interface Behaviour {
   /** NUMA nodes for which the device manager creates hints: all of the host, or those that have such a device. */
   readonly deviceHints: 'all-nodes' | 'device-nodes';
@@ -17,7 +16,7 @@ export interface Behaviour {
 }
 
 interface Change {
-  /** Versions that have it, such as `>=1.36.3 <1.37.0 || >=1.37.1`. A prerelease counts as its release. */
+  /** A prerelease counts as its release. */
   readonly versions: string;
   /** Number of the pull request in kubernetes/kubernetes. */
   readonly change: number;
@@ -29,7 +28,6 @@ interface Change {
   readonly behaviour: Partial<Behaviour>;
 }
 
-/** The behaviour of the oldest predicted version. */
 export const OLDEST_BEHAVIOUR: Behaviour = {
   deviceHints: 'all-nodes',
   spread: 'by-id',
@@ -41,9 +39,8 @@ export const OLDEST_BEHAVIOUR: Behaviour = {
 };
 
 /**
- * What changed in the kubelet's resource managers since 1.33. The sources of 1.33.13, 1.34.9, 1.35.6 and 1.36.3 were
- * compared file by file. A distribution may backport a change, which its version does not show (OpenShift has #138244
- * in its 1.35).
+ * Changes of the kubelet's resource managers since 1.33, from the sources of 1.33.13, 1.34.9, 1.35.6 and 1.36.3. A
+ * distribution may backport a change without showing it (OpenShift has #138244 in its 1.35).
  */
 export const CHANGES: readonly Change[] = [
   {
@@ -134,7 +131,6 @@ interface Gate {
   readonly onByDefault: string;
 }
 
-/** Feature gates with effects that are not predicted. */
 export const UNPREDICTED_GATES: Readonly<Record<string, Gate>> = {
   /** Alpha in 1.36, beta from 1.37 on (kubernetes #138738), and off in both. */
   PodLevelResourceManagers: { what: 'pod-level managers are', onByDefault: '' },
@@ -163,7 +159,7 @@ export function behaviourOf(text: string): Behaviour | undefined {
   return behaviourAt(version);
 }
 
-/** The behaviour of the predicted version that is nearest to an unpredicted one; undefined if it is no version. */
+/** Undefined if it is no version. */
 export function nearestBehaviour(
   text: string,
 ): { readonly behaviour: Behaviour; readonly version: string } | undefined {

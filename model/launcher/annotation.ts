@@ -11,21 +11,14 @@ import { NETWORKS_ANNOTATION } from '../networks/attachments.ts';
 import type { GuestCpu, MetaShape } from '../shapes.ts';
 import { EVEN_PARITY_ANNOTATION } from './cpus.ts';
 
-/**
- * Whether a VM asks for whole cores: by Plumbline's annotation, or by KubeVirt's, which KubeVirt sets on every VMI with
- * isolateEmulatorThread if AlignCPUs is on. For the latter KubeVirt itself only creates an even number of CPUs.
- */
+/** By Plumbline's annotation, or by KubeVirt's, set on VMIs with isolateEmulatorThread if AlignCPUs is on. */
 export function wantsWholeCores({ annotations }: MetaShape): boolean {
   return (
     annotations?.[FULL_PCPUS_ANNOTATION] === FULL_PCPUS_ONLY || annotations?.[EVEN_PARITY_ANNOTATION] !== undefined
   );
 }
 
-/**
- * Findings about the annotation on a VM template, a VMI or a launcher, for its user. Empty if the annotation is absent
- * or fully effective.
- * @param cpu undefined: unknown, because an instancetype sets it
- */
+/** Empty if the annotation is absent or fully effective. @param cpu undefined: unknown, an instancetype sets it */
 export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, gate: boolean): readonly Finding[] {
   const value = meta.annotations?.[FULL_PCPUS_ANNOTATION];
   if (value === undefined) return [];
@@ -55,7 +48,7 @@ function noEffect(code: string, why: string): Finding {
   return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
 }
 
-/** Whether a pod has the annotation that asks for whole cores, with any value. */
+/** With any value. */
 export function asksForAlignment(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] !== undefined;
 }
@@ -65,11 +58,7 @@ export function asksForWholeCores(meta: MetaShape): boolean {
   return meta.annotations?.[ALIGN_ANNOTATION] === ALIGN_WHOLE_CORES;
 }
 
-/**
- * The annotations that opt in. A launcher without any of them changes only if the policy aligns all launchers, if it
- * has a required network or if it has a mask. The webhook configurations list the same names, so that no other launcher
- * waits for this webhook.
- */
+/** The webhook configurations list the same names: no other launcher waits for this webhook. */
 export const ASKING: readonly string[] = [
   FULL_PCPUS_ANNOTATION,
   EVEN_PARITY_ANNOTATION,
@@ -83,10 +72,7 @@ export function hasAsked({ annotations }: Pick<MetaShape, 'annotations'>): boole
   return ASKING.some((name) => annotations?.[name] !== undefined);
 }
 
-/**
- * Which launchers are aligned. `annotated`: those that opt in, to at least an even number. `always`: all, to the same.
- * `auto`: all, to the threads per core of the candidate nodes, so that no CPU is wasted without SMT.
- */
+/** `annotated`: those that opt in; `always`: all; `auto`: all, to the threads per core of the candidate nodes. */
 export const ALIGNMENT_POLICIES = ['annotated', 'always', 'auto'] as const;
 export type AlignmentPolicy = (typeof ALIGNMENT_POLICIES)[number];
 

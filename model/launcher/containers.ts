@@ -3,7 +3,6 @@ import type { Finding } from '../errors.ts';
 import { integralCpus, milliValue, parseQuantity } from '../quantity.ts';
 import type { ContainerShape, PodShape } from '../shapes.ts';
 
-/** The position of a container in the spec of its pod. */
 export interface ContainerPlace {
   readonly list: 'containers' | 'initContainers';
   readonly index: number;
@@ -19,7 +18,7 @@ export function integralAt({ integral }: PodResources, place: ContainerPlace): I
   return integral.find((container) => isAt(place, container));
 }
 
-/** A container that gets CPUs of the shared pool exclusively from the static CPU manager if its pod is Guaranteed. */
+/** A container with a whole number of CPUs, exclusive if its pod is Guaranteed. */
 export interface IntegralContainer extends ContainerPlace {
   readonly name: string;
   /** Whole CPUs, at least 1. */
@@ -28,29 +27,22 @@ export interface IntegralContainer extends ContainerPlace {
   readonly hasEqualLimit: boolean;
 }
 
-/** Why a pod is not Guaranteed. `container` is undefined if the reason is the pod itself. */
+/** `container` is undefined if the reason is the pod itself. */
 export interface QosObstacle {
   readonly container: string | undefined;
   readonly why: string;
 }
 
-/** The CPUs of a pod in numbers, and its class. */
 export interface PodResources {
-  /**
-   * The containers with a whole number of CPUs, init containers first, as the kubelet admits them. The kubelet checks
-   * each separately for whole cores, including init containers, although later containers reuse their CPUs. Amounts
-   * that no host has (65,536 CPUs or more) are left out: such a pod starts nowhere.
-   */
+  /** Init containers first. Amounts that no host has (65,536 CPUs or more) are left out: such a pod starts nowhere. */
   readonly integral: readonly IntegralContainer[];
   /**
-   * Why the pod is not Guaranteed; empty if it is, and its CPUs are exclusive. Each container needs limits of CPU and
-   * memory and equal requests; a missing request equals the limit, as the API server sets it. (Kubernetes compares sums
-   * over the pod, but KubeVirt keeps a VMI waiting unless each container is equal.)
+   * Why the pod is not Guaranteed; empty if it is. Each container needs equal requests and limits of CPU and memory.
+   * (Kubernetes compares sums, but KubeVirt keeps a VMI waiting unless each container is equal.)
    */
   readonly obstacles: readonly QosObstacle[];
-  /** Whether the pod sets resources at pod level. The static CPU manager ignores such a pod silently. */
+  /** The static CPU manager ignores such a pod silently. */
   readonly isPodLevel: boolean;
-  /** Whether some container gets exclusive CPUs. */
   readonly exclusive: boolean;
 }
 
@@ -62,7 +54,7 @@ const POD_LEVEL: QosObstacle = {
 /** In the order in which the kubelet admits containers. */
 const LISTS = ['initContainers', 'containers'] as const;
 
-/** Parses the CPU and memory amounts of a pod's containers. @throws ParseError if an amount is not a quantity */
+/** @throws ParseError if an amount is not a quantity */
 export function podResourcesOf({ spec }: PodShape): PodResources {
   const containers = LISTS.flatMap((list) =>
     (spec[list] ?? []).map((container, index) => ({ list, index, container, cpu: amountsOf(container, 'cpu') })),
@@ -107,10 +99,7 @@ function obstacle(resource: string, amounts: Amounts): string | undefined {
   return isEqual(amounts) ? undefined : `its ${resource} request ${request} differs from its limit ${limit}`;
 }
 
-/**
- * Why a pod does not get exclusive CPUs, with the next step. These are errors: the pod would have a promise of whole
- * cores and run on shared CPUs.
- */
+/** With the next step. Errors: the pod would have a promise of whole cores and run on shared CPUs. */
 export function obstacleFindings({ obstacles }: PodResources, what: string): readonly Finding[] {
   return obstacles.map(({ container, why }) => ({
     severity: 'error',

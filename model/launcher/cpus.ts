@@ -4,7 +4,6 @@ import type { VmiShape } from '../shapes.ts';
 /** KubeVirt's own later fix: two CPUs for the emulator thread if one would result in an odd number. */
 export const EVEN_PARITY_ANNOTATION = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 
-/** CPUs of a launcher with dedicated CPUs, by purpose. */
 export interface LauncherCpus {
   readonly vcpus: number;
   readonly ioThreads: number;
@@ -12,18 +11,14 @@ export interface LauncherCpus {
   readonly total: number;
 }
 
-/** The guest's CPU topology; the product of its fields is the number of vCPUs. */
+/** The product of its fields is the number of vCPUs. */
 export interface GuestTopology {
   readonly sockets: number;
   readonly cores: number;
   readonly threads: number;
 }
 
-/**
- * The guest's CPU topology. Fields that are not set are 1; maxSockets is for hotplug and does not count. If none is
- * set, the number of sockets is the CPU limit, else the request.
- * @throws ParseError if that limit or request is not a quantity
- */
+/** Unset fields are 1; without any, sockets are the CPU limit, else the request. @throws ParseError for these */
 export function guestTopology(vmi: VmiShape): GuestTopology {
   const { cores, sockets, threads } = vmi.spec.domain.cpu ?? {};
   if (cores || sockets || threads) return { sockets: sockets || 1, cores: cores || 1, threads: threads || 1 };
@@ -32,21 +27,17 @@ export function guestTopology(vmi: VmiShape): GuestTopology {
   return { sockets: cpu === undefined ? 1 : Math.max(1, wholeValue(parseQuantity(cpu))), cores: 1, threads: 1 };
 }
 
-/** The number of the guest's vCPUs. @throws ParseError as guestTopology */
+/** @throws ParseError as guestTopology */
 export function guestVcpus(vmi: VmiShape): number {
   const { sockets, cores, threads } = guestTopology(vmi);
   return sockets * cores * threads;
 }
 
 /**
- * The CPU request and limit that KubeVirt sets on the launcher of a VMI with dedicatedCpuPlacement: guest CPUs, one for
- * each supplemental IO thread whatever the IO thread policy is, and those of the emulator thread.
- *
- * With the even-parity annotation the emulator thread gets 2 CPUs if the rest is even. KubeVirt counts the IO threads
- * of a supplemental pool twice there, so that an annotated pod with an odd pool is always odd. This function reproduces
- * that: it returns the CPUs that the pod has, and `pinnedCpus` returns those that it uses.
- * Source: KubeVirt 1.7 to 1.9, pkg/virt-controller/services/renderresources.go and template.go.
- * @throws ParseError as guestTopology
+ * The CPUs that KubeVirt requests for a launcher with dedicated CPUs: guest, each supplemental IO thread, emulator.
+ * With the even-parity annotation it counts a supplemental pool's IO threads twice, so an odd pool results in an odd
+ * number: this reproduces that. Source: KubeVirt 1.7 to 1.9, pkg/virt-controller/services/renderresources.go,
+ * template.go. @throws ParseError
  */
 export function launcherCpus(vmi: VmiShape): LauncherCpus {
   const ioThreads = supplementalThreads(vmi);
@@ -54,18 +45,16 @@ export function launcherCpus(vmi: VmiShape): LauncherCpus {
 }
 
 /**
- * The CPUs that virt-launcher pins threads to when it starts the guest. It fails if its cpuset has fewer than the
- * total. IO threads count once here, and only under the supplementalPool policy. KubeVirt 1.7 and 1.8 take no CPU of
- * the cpuset for them, so these need at most this many.
- * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu.
- * @throws ParseError as guestTopology
+ * The CPUs that virt-launcher pins threads to; it fails with fewer in its cpuset. IO threads count once, and only under
+ * supplementalPool; KubeVirt 1.7 and 1.8 take no CPU for them.
+ * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu. @throws ParseError as guestTopology
  */
 export function pinnedCpus(vmi: VmiShape): LauncherCpus {
   const ioThreads = pinnedIoThreads(vmi);
   return cpusByPurpose(vmi, ioThreads, ioThreads);
 }
 
-/** Number of CPUs that virt-launcher needs in its cpuset. @throws ParseError as guestTopology */
+/** @throws ParseError as guestTopology */
 export function launcherNeeds(vmi: VmiShape): number {
   return pinnedCpus(vmi).total;
 }

@@ -1,11 +1,7 @@
 import type { VmiShape } from '../shapes.ts';
 import type { SelectingSpec } from './node-selection.ts';
 
-/**
- * A VMI's spec with an instancetype and a preference, as KubeVirt's controller expands it: the fields that decide the
- * placement of the launcher.
- * Source: KubeVirt 1.9, pkg/instancetype/apply and pkg/instancetype/preference/apply.
- */
+/** The fields that decide a launcher's placement. Source: KubeVirt 1.9, pkg/instancetype/apply, preference/apply. */
 
 export interface InstancetypeShape {
   readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
@@ -40,7 +36,7 @@ export interface PreferenceShape {
 
 type StartingVmi = VmiShape & { readonly spec: VmiShape['spec'] & SelectingSpec };
 
-/** The VMI after both; a field of the VM itself takes precedence where KubeVirt allows one. */
+/** A field of the VM itself takes precedence where KubeVirt allows one. */
 export function expandVmi<Vmi extends StartingVmi>(
   vmi: Vmi,
   instancetype: InstancetypeShape | undefined,

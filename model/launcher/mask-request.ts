@@ -5,18 +5,12 @@ import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../names.ts';
 import type { MetaShape, VmiShape } from '../shapes.ts';
 import { guestVcpus } from './cpus.ts';
 
-/** The pinning request of a VM, or of a launcher, which has the VM's annotations. */
 export interface MaskRequest {
   readonly mask: CpuMask;
-  /** Whether to use `all` on a host that lacks CPUs of the mask. */
   readonly fixMismatch: boolean;
 }
 
-/**
- * The mask request of a template, a VMI or a launcher; undefined without a mask and for a mask that pins nothing. It
- * keeps the mask as text, because thousands of VMs may have one and tenants choose its size.
- * @throws ParseError if the mask cannot be parsed
- */
+/** Undefined without a mask and for one that pins nothing. The mask stays text. @throws ParseError */
 export function maskRequestOf({ annotations }: Pick<MetaShape, 'annotations'>): MaskRequest | undefined {
   const text = annotations?.[CPU_MASK_ANNOTATION];
   if (text === undefined) return undefined;
@@ -31,7 +25,7 @@ export function maskRequestKey(maskRequest: MaskRequest): string {
   return maskRequest.fixMismatch ? `${text} or all` : text;
 }
 
-/** Number of cached masks; the least recently used one is dropped first. */
+/** The least recently used one is dropped first. */
 const MAX_READ_MASKS = 64;
 const read = new BoundedMap<string, CpuMask>(MAX_READ_MASKS);
 
@@ -55,13 +49,11 @@ class CachedMaskRequest implements MaskRequest {
 export interface MaskedTemplate {
   readonly metadata: MetaShape;
   readonly spec: VmiShape['spec'];
-  /**
-   * Whether the number of vCPUs is unknown, because an instancetype sets the CPUs or KubeVirt may have hotplugged some.
-   */
+  /** An instancetype sets the CPUs, or KubeVirt may have hotplugged some. */
   readonly vcpusUnknown: boolean;
 }
 
-/** Why a VM, a VMI or its launcher is refused because of its CPU mask. Only the object itself is checked, no host. */
+/** Only the object itself is checked, no host. */
 export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): string[] {
   const text = metadata.annotations?.[CPU_MASK_ANNOTATION];
   if (text === undefined) return [];
@@ -79,11 +71,7 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
   }
 }
 
-/**
- * Why a mask is refused on a launcher that would get exclusive CPUs although its VM has no dedicated CPUs: all its
- * containers are Guaranteed and this one requests whole CPUs. The kubelet then chooses the CPUs, and the mask cannot.
- * @throws ParseError if the mask cannot be parsed
- */
+/** A launcher that would get exclusive CPUs: the kubelet then chooses, the mask cannot. @throws ParseError */
 export function maskWithOwnCpus(metadata: MetaShape): string[] {
   if (maskRequestOf(metadata) === undefined) return [];
   return [

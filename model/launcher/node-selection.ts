@@ -1,4 +1,3 @@
-/** One requirement on a node's labels (matchExpressions) or name (matchFields). */
 export interface NodeRequirement {
   readonly key: string;
   /** In, NotIn, Exists, DoesNotExist, Gt or Lt. */
@@ -12,7 +11,6 @@ export interface NodeTerm {
   readonly matchFields?: readonly NodeRequirement[] | null | undefined;
 }
 
-/** Fields of a pod's or a VMI's spec that select nodes. */
 export interface SelectingSpec {
   readonly tolerations?: readonly Toleration[] | null | undefined;
   readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
@@ -43,11 +41,7 @@ export function requiredTerms(spec: SelectingSpec): readonly NodeTerm[] | undefi
   return required ? (required.nodeSelectorTerms ?? []) : undefined;
 }
 
-/**
- * Whether a spec's nodeSelector and required node affinity match a node. It ignores taints (see taints.ts) and free
- * resources.
- * Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity.
- */
+/** Without taints and free resources. Source: k8s.io/component-helpers/scheduling/corev1/nodeaffinity. */
 export function selectsNode(spec: SelectingSpec, node: SelectableNode): boolean {
   for (const key in spec.nodeSelector) if (node.label(key) !== spec.nodeSelector[key]) return false;
   return requiredTerms(spec)?.some((term) => matchesTerm(term, node)) ?? true;
@@ -97,7 +91,7 @@ function wholeNumber(text: string | undefined): bigint | undefined {
   return text !== undefined && /^[+-]?[0-9]{1,19}$/.test(text) ? BigInt(text) : undefined;
 }
 
-/** A node's taint. Source: k8s.io/api/core/v1, Taint. */
+/** Source: k8s.io/api/core/v1, Taint. */
 export interface Taint {
   readonly key: string;
   readonly value?: string | null | undefined;
@@ -105,7 +99,7 @@ export interface Taint {
   readonly effect: string;
 }
 
-/** Allows a pod on a node despite its taint. Source: k8s.io/api/core/v1, Toleration. */
+/** Source: k8s.io/api/core/v1, Toleration. */
 export interface Toleration {
   readonly key?: string | null | undefined;
   /** Equal (also if absent) or Exists. */
@@ -118,7 +112,7 @@ export interface Toleration {
 /** kube-scheduler treats a cordoned node as if it had this taint. Source: plugins/nodeunschedulable. */
 export const CORDON: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
-/** Largest number of a node's taints and of a pod's tolerations that are checked; further ones are ignored. */
+/** Further ones are ignored. */
 const MAX_TAINTS = 128;
 
 /** The taints that kube-scheduler filters by, including a cordon. */
@@ -131,9 +125,7 @@ export function filteringTaints(spec: {
   return [...(cordoned ? [CORDON] : []), ...taints].slice(0, MAX_TAINTS);
 }
 
-/**
- * Whether a pod with these tolerations can be scheduled to a node with these taints. Source: plugins/tainttoleration.
- */
+/** Source: kube-scheduler's plugins/tainttoleration. */
 export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
   const some = (tolerations ?? []).slice(0, MAX_TAINTS);
   return taints.every((taint) => some.some((one) => tolerates(one, taint)));

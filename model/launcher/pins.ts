@@ -3,13 +3,11 @@ import type { VmiShape } from '../shapes.ts';
 import { type GuestTopology, guestTopology, pinnedCpus } from './cpus.ts';
 
 /**
- * The host CPUs that virt-launcher pins each vCPU, each IO thread and the emulator thread to.
- *
- * KubeVirt takes whole host cores first, then fragments of cores within one NUMA node, then (unless the guest's NUMA
- * nodes mirror the host's) fragments across NUMA nodes, always in the order in which the host lists its CPUs. It
- * repeats this at each sync, so the layout can be computed from the container's cpuset without libvirt.
- * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu. 1.7 and 1.8 differ for the IO threads of a pool: they
- * pin them to CPUs numbered from the count of vCPUs on, which need not be in the cpuset.
+ * The host CPUs that virt-launcher pins threads to: whole host cores first, then fragments of cores within one NUMA
+ * node, then (unless strict) across NUMA nodes, in the host's order. It repeats this at each sync, so the cpuset
+ * determines the layout.
+ * Source: KubeVirt 1.9, pkg/virt-launcher/virtwrap/converter/vcpu. 1.7 and 1.8 pin IO threads of a pool to CPUs
+ * numbered from the count of vCPUs on.
  */
 
 export interface LauncherPinRequest {
@@ -20,7 +18,7 @@ export interface LauncherPinRequest {
   readonly strict: boolean;
   /** Number of IO threads of a supplemental pool; those of other policies share CPUs with other threads. */
   readonly ioThreads?: number;
-  /** Number of CPUs for the emulator thread: 0, 1, or 2 with KubeVirt's even-parity annotation. */
+  /** 0, 1, or 2 with KubeVirt's even-parity annotation. */
   readonly emulator?: number;
 }
 
@@ -28,31 +26,25 @@ export interface LauncherPins {
   readonly vcpus: readonly number[];
   readonly ioThreads: readonly number[];
   readonly emulator: readonly number[];
-  /** CPUs of the container without a pinned thread, in the order in which they would be taken. */
+  /** In the order in which they would be taken. */
   readonly spare: readonly number[];
 }
 
-/** A cpuset in which virt-launcher cannot place its threads: the guest does not start. */
+/** The guest does not start. */
 export class LauncherPinError extends PlumblineError {
   constructor(message: string) {
     super('launcher-pins', message);
   }
 }
 
-/**
- * The threads to pin for a VMI with dedicated CPUs.
- * @throws ParseError if the VMI's CPU amount is not a quantity
- */
+/** @throws ParseError if the VMI's CPU amount is not a quantity */
 export function launcherPinRequest(vmi: VmiShape, cpuset: Iterable<number>, cells: LauncherCells): LauncherPinRequest {
   const { ioThreads, emulator } = pinnedCpus(vmi);
   const strict = Boolean(vmi.spec.domain.cpu?.numa?.guestMappingPassthrough);
   return { cpuset, cells, guest: guestTopology(vmi), strict, ioThreads, emulator };
 }
 
-/**
- * The launcher's pin layout.
- * @throws LauncherPinError if the cpuset has too few CPUs, or too few within single cells for a strict guest
- */
+/** @throws LauncherPinError if the cpuset has too few CPUs, or too few within single cells for a strict guest */
 export function launcherPins(request: LauncherPinRequest): LauncherPins {
   const { guest, strict } = request;
   const cores = guest.sockets * guest.cores;
@@ -85,7 +77,7 @@ function drain(pool: PinPool): number[] {
   return rest;
 }
 
-/** A host in virt-handler's description for the launcher: cells in order, and in each the CPUs in order. */
+/** In virt-handler's description: cells in order, and in each the CPUs in order. */
 export type LauncherCells = readonly (readonly LauncherHostCpu[])[];
 
 interface LauncherHostCpu {
@@ -101,25 +93,18 @@ interface CellPool {
   readonly fragments: number[];
 }
 
-/**
- * The container's CPUs in the order in which the launcher takes them: whole host cores first, then fragments of cores
- * within one cell, then fragments across cells. Each CPU is taken once.
- */
+/** Whole host cores first, then fragments of cores within one cell, then across cells. Each CPU is taken once. */
 export class PinPool {
   readonly #cells: readonly CellPool[];
   readonly #threads: number;
 
-  /** @param threads threads of a guest core, at least 1 */
   constructor(cells: LauncherCells, cpuset: Iterable<number>, threads: number) {
     const available = new Set(cpuset);
     this.#threads = threads;
     this.#cells = cells.map((cell) => cellPool(cell, available, threads));
   }
 
-  /**
-   * The threads of `cores` guest cores, one core after the other; fewer if there are not enough CPUs.
-   * @param acrossCells whether a guest core may have threads in several cells
-   */
+  /** One core after the other; fewer if there are not enough CPUs. @param acrossCells within one guest core */
   takeCores(cores: number, acrossCells: boolean): readonly number[] {
     const count = cores * this.#threads;
     const taken: number[] = [];
@@ -143,10 +128,7 @@ export class PinPool {
   }
 }
 
-/**
- * The next threads of the first whole core. Its remaining threads become a fragment when they are too few for a guest
- * core.
- */
+/** Its remaining threads become a fragment when they are too few for a guest core. */
 function takeFull(cell: CellPool, count: number, threads: number): number[] | undefined {
   const core = cell.full[0];
   if (core === undefined) return undefined;

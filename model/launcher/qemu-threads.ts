@@ -4,7 +4,6 @@ import { type LauncherCells, LauncherPinError, launcherPins } from './pins.ts';
 
 export type QemuThreadRole =
   | { readonly kind: 'vcpu'; readonly index: number }
-  /** Processes disk I/O; KubeVirt may pin it. */
   | { readonly kind: 'io' }
   /** All other threads: the main thread, workers, the monitor. */
   | { readonly kind: 'emulator' };
@@ -16,9 +15,8 @@ const IO: QemuThreadRole = Object.freeze({ kind: 'io' });
 const MONITOR = 'IO mon_iothread';
 
 /**
- * The purpose of a thread, from its name with debug-threads=on, which libvirt sets: `CPU 3/KVM`, `CPU 3/TCG` if each
- * vCPU has its own thread, `IO iothread1`. The kernel keeps 15 characters of a name.
- * Source: QEMU, accel/kvm/kvm-accel-ops.c, accel/tcg/tcg-accel-ops-mttcg.c, iothread.c.
+ * From its name with debug-threads=on, which libvirt sets: `CPU 3/KVM`, `CPU 3/TCG`, `IO iothread1`; the kernel keeps
+ * 15 characters. Source: QEMU, accel/kvm/kvm-accel-ops.c, accel/tcg/tcg-accel-ops-mttcg.c, iothread.c.
  */
 export function qemuThreadRole(name: string): QemuThreadRole {
   const index = /^CPU ([0-9]+)\/(?:KVM|TCG)$/.exec(name)?.[1];
@@ -30,26 +28,20 @@ export interface PinnedContainer {
   /** The cpuset of the container. This code does not change it. */
   readonly container: CpuSet;
   readonly vcpus: CpuSet;
-  /** All CPUs that IO threads are pinned to; empty if they are not pinned. */
+  /** Empty if they are not pinned. */
   readonly ioThreads: CpuSet;
 }
 
 export interface Housekeeping {
-  /** CPUs for the emulator's threads; never empty. */
+  /** Never empty. */
   readonly emulator: CpuSet;
-  /**
-   * The cpuset of the housekeeping cgroup. virt-handler moves every thread except vCPUs into it, so it must contain the
-   * CPUs of the IO threads, which otherwise could not keep their pins.
-   */
+  /** virt-handler moves every thread except vCPUs into it, so it must contain the pins of the IO threads. */
   readonly cgroup: CpuSet;
 }
 
 /**
- * CPUs for the emulator's threads: all CPUs of the container that no vCPU and no IO thread is pinned to, so that the
- * threads use the CPU added for whole cores. If only CPUs of IO threads are left (KubeVirt puts shared IO threads on
- * the emulator's own CPU), both share them.
- *
- * Undefined if vCPUs have every CPU of the container: the emulator is then not isolated.
+ * All CPUs of the container without a pinned vCPU or IO thread, so that the CPU added for whole cores is used; else
+ * those of the IO threads, which then share them. Undefined if vCPUs have every CPU: the emulator is not isolated.
  */
 export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): Housekeeping | undefined {
   const free = container.minus(vcpus);
@@ -59,7 +51,7 @@ export function housekeeping({ container, vcpus, ioThreads }: PinnedContainer): 
   return { emulator, cgroup: emulator.union(ioThreads.intersect(container)) };
 }
 
-/** Observations about a guest with dedicated CPUs whose IO threads have lost their pins. */
+/** A guest with dedicated CPUs whose IO threads have lost their pins. */
 export interface UnpinnedIo {
   readonly container: CpuSet;
   readonly host: Host;
@@ -73,9 +65,8 @@ export interface UnpinnedIo {
 const GUEST_THREADS = [1, 2];
 
 /**
- * The CPU of each thread of a supplemental IO thread pool, in the pool's order, by the launcher's own algorithm: some
- * guest topology must result in exactly the observed pins of vCPUs and emulator. Undefined if none does, as for IO
- * threads without such a pool, or if two contradict each other.
+ * The pins of a supplemental IO thread pool, in its order, by the launcher's algorithm: some guest topology must result
+ * in exactly the observed pins. Undefined if none does, or if two contradict each other.
  */
 export function ioThreadPins({
   container,
@@ -101,9 +92,7 @@ export function ioThreadPins({
   return answers.size === 1 ? [...answers.values()][0] : undefined;
 }
 
-/**
- * A host in virt-handler's description: cells in order, and in each the CPUs in order, with the threads of their cores.
- */
+/** A host in virt-handler's description. */
 export function launcherCells({ cells, cores }: Host): LauncherCells {
   const siblings = new Map(cores.flatMap((core) => [...core].map((cpu) => [cpu, core.toArray()] as const)));
   return cells.map(({ cpus }) => [...cpus].map((cpu) => ({ cpu, siblings: siblings.get(cpu)! })));

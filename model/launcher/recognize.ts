@@ -9,7 +9,7 @@ const LAUNCHER = 'virt-launcher';
 const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
 export const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
 
-/** The VMI of a launcher. The caller compares its uid with the uid of the object with that name. */
+/** The caller compares its uid with the uid of the object with that name. */
 export interface VmiReference {
   readonly name: string;
   readonly uid: string;
@@ -26,24 +26,21 @@ export type Recognition =
       readonly vmi: VmiReference;
       /** Index of `compute` in spec.containers: KubeVirt puts it first, but injectors may insert others before it. */
       readonly compute: number;
-      /** KubeVirt renders these two with the same resources as any other launcher. They only name the pod's purpose. */
+      /** KubeVirt renders these two with the same resources as any other launcher. */
       readonly purpose: 'run' | 'migration-target' | 'provisioning';
     }
   | { readonly kind: 'other'; readonly why: OtherPod };
 
 type OtherPod = 'no-launcher-label' | 'hot-plug' | 'no-vmi-owner' | 'no-compute-container';
 
-/**
- * Whether a pod has the label of a virt-launcher. Anyone can set the label, so this is enough only if a wrong answer
- * harms no one but the pod itself.
- */
+/** Anyone can set the label: enough only if a wrong answer harms no one but the pod itself. */
 export function isLauncher({ labels }: PodShape['metadata']): boolean {
   return labels?.[LAUNCHER_LABEL] === LAUNCHER;
 }
 
 /**
- * Whether a pod is a virt-launcher, by KubeVirt's label, its controller owner and its container. The VMI comes from the
- * owner reference and never from a label: `vm.kubevirt.io/name` is the host name, which users can set.
+ * By KubeVirt's label, its controller owner and its container. The VMI comes from the owner reference, never from a
+ * label: `vm.kubevirt.io/name` is the host name, which users can set.
  */
 export function recognizeLauncher(pod: Pick<PodShape, 'metadata' | 'spec'>): Recognition {
   const label = pod.metadata.labels?.[LAUNCHER_LABEL];
@@ -69,18 +66,14 @@ function purposeOf({ metadata }: Pick<PodShape, 'metadata'>): 'run' | 'migration
   return metadata.annotations?.[PROVISIONING_ANNOTATION] === 'true' ? 'provisioning' : 'run';
 }
 
-/** Annotations of a VMI that affect the decision about its launcher. */
 export const READ_ANNOTATIONS: readonly string[] = [NUMA_AFFINITY_ANNOTATION, EVEN_PARITY_ANNOTATION];
 
 /** Multiples to which a launcher may have been rounded; 1 is for an unpadded one. */
 const THREADS_PER_CORE = [1, 2, 4, 8];
 
 /**
- * Whether KubeVirt could have rendered a launcher from this state of its VMI: the relevant annotations are equal, the
- * CPUs are the VMI's or a padded number of them, and every attached network belongs to the VMI. If not, the cached VMI
- * may be older than the pod and must be read again.
- * @param cpus whole CPUs of the container `compute`; undefined if it has a fraction
- * @throws ParseError if an amount of the VMI or the networks annotation is malformed
+ * Whether KubeVirt could have rendered it from this VMI: equal annotations, its CPUs or a padded number, its networks.
+ * If not, the cached VMI may be older than the pod. @param cpus of `compute`; undefined: a fraction @throws ParseError
  */
 export function fitsLauncher(pod: PodShape, cpus: number | undefined, namespace: string, vmi: VmiShape): boolean {
   for (const name of READ_ANNOTATIONS) {

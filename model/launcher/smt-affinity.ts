@@ -4,20 +4,15 @@ import type { NodeReach } from '../networks/reach.ts';
 import { type NodeRequirement, type NodeTerm, requiredTerms, type SelectingSpec } from './node-selection.ts';
 
 export interface SmtAffinityRequest {
-  /** Final CPUs of each container with exclusive CPUs. */
   readonly cpus: readonly number[];
-  /** The kinds of nodes that the pod can run on. */
   readonly candidates: readonly NodeKind[];
   readonly reported: readonly NodeKind[];
 }
 
 /**
- * The node affinity that follows from a pod's CPUs: it excludes full-pcpus-only nodes with a number of threads per core
- * that does not divide the CPUs, because their kubelets would reject the pod. kube-scheduler's own filter, which checks
- * labels and stops early on large clusters, then drops such nodes before it calls the extender.
- *
- * Returns two requirements of which one must match. Undefined if no reporting node would reject the pod, or if every
- * candidate would: the extender's refusal then names the reason, which a label would hide.
+ * Excludes full-pcpus-only nodes with threads per core that do not divide the pod's CPUs: kube-scheduler then drops
+ * them before it calls the extender. One of the two requirements must match. Undefined if no reporting node would
+ * reject the pod, or if every candidate would: the extender's refusal then names the reason.
  */
 export function smtAffinity({
   cpus,
@@ -34,11 +29,7 @@ export function smtAffinity({
   ];
 }
 
-/**
- * The terms of a required node affinity with an additional condition: one of two requirements must match. Terms are
- * alternatives, so each becomes two. Terms that have one of the requirements already stay unchanged, so a second pass
- * changes nothing.
- */
+/** Terms are alternatives, so each becomes two. Terms that have one of the requirements already stay unchanged. */
 export function withAlternatives(
   terms: readonly NodeTerm[] | undefined,
   alternatives: readonly NodeRequirement[],
@@ -61,9 +52,8 @@ function isSame(a: NodeRequirement, b: NodeRequirement): boolean {
 }
 
 /**
- * The spec without such requirements, as it was before they were added. With it every pass over a pod has the same
- * candidates. A user's own requirement on these labels stays: Plumbline's always come in pairs of terms without other
- * differences.
+ * The spec as it was before they were added, so that every pass has the same candidates. A user's own requirement on
+ * these labels stays: Plumbline's always come in pairs of terms without other differences.
  */
 export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   const terms = requiredTerms(spec);
@@ -82,10 +72,7 @@ export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   };
 }
 
-/**
- * The terms with one of the alternatives, each as it was before that was added: another term differs only in that it
- * has the other alternative. Each text is made once, because a pod may have many such terms.
- */
+/** Each as it was before: another term differs only in that it has the other alternative. */
 function ownRequirements(terms: readonly NodeTerm[]): ReadonlyMap<NodeTerm, NodeTerm> {
   const own = terms.flatMap((term) => {
     const all = term.matchExpressions ?? [];
@@ -116,18 +103,14 @@ function isOwn({ key, operator, values }: NodeRequirement): boolean {
   return key === THREADS_PER_CORE_LABEL || (key === FULL_PCPUS_LABEL && (values ?? []).join() === 'true');
 }
 
-/** Properties of a node that matter before a pod is placed. Nodes of the same model have the same kind. */
+/** Nodes of the same model have the same kind. */
 export interface NodeKind extends NodeReach {
-  /** CPUs divided by cores, as in its kubelet. */
+  /** As in its kubelet: CPUs divided by cores. */
   readonly threadsPerCore: number;
-  /** Whether its kubelet assigns whole cores only. */
   readonly fullPcpusOnly: boolean;
 }
 
-/**
- * Multiples of CPUs that some of the nodes require, ascending: threads per core if the kubelet assigns whole cores
- * only. If no kubelet requires whole cores, the result is 1. Empty if no node has a report.
- */
+/** Ascending; 1 where the kubelet assigns threads. Empty if no node has a report. */
 export function askedMultiples(kinds: readonly NodeKind[]): readonly number[] {
   const asking = kinds.filter(({ fullPcpusOnly }) => fullPcpusOnly).map(({ threadsPerCore }) => threadsPerCore);
   if (asking.length === 0) return kinds.length === 0 ? [] : [1];

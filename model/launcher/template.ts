@@ -18,9 +18,9 @@ import { maskRefusals } from './mask-request.ts';
 import { pausesAtStart } from './paused-start.ts';
 import type { NodeKind } from './smt-affinity.ts';
 
-/** The description that VMIs are created from: a VMI itself, or the template in a VM, a replica set or a pool. */
+/** A VMI itself, or the template in a VM, a replica set or a pool. */
 export interface VmTemplate {
-  /** Metadata of the template; for a VMI its own. Only these annotations and labels reach the launcher. */
+  /** Only these annotations and labels reach the launcher. */
   readonly metadata: MetaShape;
   readonly spec: VmiShape['spec'];
   /** Whether an instancetype sets the CPUs, so that only the VMI has them. */
@@ -34,18 +34,14 @@ export interface TemplateUpdate {
 }
 
 export interface TemplateFindings {
-  /** Any of them refuses the object. */
   readonly refusals: readonly string[];
   readonly warnings: readonly string[];
 }
 
 /**
- * Checks the CPU settings of a template and the format of Plumbline's annotations.
- *
  * As in Ganeti, a rule that refuses applies only when one of its inputs changes: users can still label, correct and
- * delete objects that were stored without a check. vCPUs that KubeVirt hotplugs into a VMI do not trigger a rule: the
- * VM was checked when its user changed them, and KubeVirt could write nothing else to a VMI while the webhook refuses
- * it.
+ * delete stored objects. vCPUs that KubeVirt hotplugs into a VMI do not trigger a rule: KubeVirt could write nothing
+ * else to it.
  * @param update undefined if the object is new
  */
 export function checkTemplate(
@@ -73,9 +69,7 @@ export function checkTemplate(
   return { refusals, warnings };
 }
 
-/**
- * Warnings about an annotation that accompanies a mask and has a few valid values, the first of which is the default.
- */
+/** The first value is the default. */
 function choiceWarnings({ annotations }: MetaShape, name: string, values: readonly string[]): string[] {
   const value = annotations?.[name];
   if (value === undefined) return [];
@@ -90,10 +84,7 @@ function choiceWarnings({ annotations }: MetaShape, name: string, values: readon
     : [];
 }
 
-/**
- * Warnings about the start of a VM with a mask. KubeVirt starts no VM with a liveness probe paused, so its mask is not
- * in effect before the guest runs.
- */
+/** KubeVirt starts no VM with a liveness probe paused, so its mask is not in effect before the guest runs. */
 function startWarnings(template: VmTemplate): string[] {
   if (template.spec.livenessProbe == null) return [];
   const without = { ...template, spec: { ...template.spec, livenessProbe: undefined } };
@@ -118,7 +109,7 @@ export function misplacedAnnotations(outer: MetaShape, template: MetaShape, path
   ).map((name) => `annotation ${name} has no effect here: put it into ${path}.metadata.annotations`);
 }
 
-/** Refuses a VM with annotations that cannot be parsed, because every launcher of it would be refused. */
+/** Every launcher of such a VM would be refused. */
 function requestRefusals({ metadata }: VmTemplate): string[] {
   try {
     parseAffinities(metadata.annotations?.[NUMA_AFFINITY_ANNOTATION] ?? '');
@@ -146,11 +137,7 @@ function isSame(current: VmTemplate, previous: VmTemplate | undefined, annotatio
   );
 }
 
-/**
- * A warning for a VM whose guest has threads, if no node that it can run on has any: the guest's scheduler then keeps
- * work off vCPUs that are whole cores. Undefined if some node has them, or none is known.
- * @param candidates the kinds of the reporting nodes that the VM can run on
- */
+/** The guest's scheduler then keeps work off vCPUs. Undefined if some node has threads, or none is known. */
 export function threadsWarning(
   { spec, instancetype }: VmTemplate,
   candidates: readonly NodeKind[],
@@ -162,11 +149,8 @@ export function threadsWarning(
 }
 
 /**
- * A warning for a VM whose launcher would be rejected by every full-pcpus-only node that it can run on: its CPUs are
- * not whole cores there, and nothing pads them. Undefined if such a node accepts it, none is known, or the CPUs are not
- * known yet.
- * @param candidates the kinds of the reporting nodes that the VM can run on
- * @throws ParseError as launcherCpus
+ * If every full-pcpus-only node that it can run on would reject its launcher, and nothing pads it. Undefined if one
+ * accepts it, or none or the CPUs are known. @throws ParseError as launcherCpus
  */
 export function rejectionWarning(
   template: VmTemplate,

@@ -1,20 +1,17 @@
 import { type LeaseObservation, NOTHING_OBSERVED, observeLease } from './observer.ts';
 import { leaseSeconds } from './timing.ts';
 
-/** Prefix of the name of an agent's Lease; the node's name follows. */
+/** The node's name follows. */
 export const AGENT_LEASE_PREFIX = 'plumbline-agent-';
 
 export interface AgentLease {
   readonly node: string;
   readonly renewTime: string | undefined;
-  /** Duration of a renewal in seconds, if the Lease has one. */
+  /** In seconds. */
   readonly duration: number | undefined;
 }
 
-/**
- * Whether the agents keep their reports current. An agent's Lease must change within its duration, as observed here.
- * Nodes whose agent never had a Lease are not checked. Times are seconds of one monotonic clock.
- */
+/** Nodes whose agent never had a Lease are not checked. Times are seconds of one monotonic clock. */
 export class AgentHealth {
   readonly #agents = new Map<string, { observation: LeaseObservation; duration: number; renewedAt: number }>();
 
@@ -36,18 +33,12 @@ export class AgentHealth {
     return this.#agents.get(node)?.observation.changedAt !== undefined;
   }
 
-  /**
-   * Forgets a node when both the node and its agent's Lease are deleted. A Lease that is deleted alone counts as not
-   * renewed.
-   */
+  /** When both the node and its agent's Lease are deleted; a Lease deleted alone counts as not renewed. */
   forget(node: string): void {
     this.#agents.delete(node);
   }
 
-  /**
-   * The nodes with an old report.
-   * @param listenedAt when the watch last received anything: without news of the watch, a Lease without news proves nothing
-   */
+  /** @param listenedAt when the watch last received anything: without that, a Lease without news proves nothing */
   stale(now: number, listenedAt: number | undefined): Set<string> {
     const stale = new Set<string>();
     for (const [node, agent] of this.#agents) {

@@ -9,7 +9,6 @@ export interface LeaseLook extends WriterSample {
   readonly lease: LeaseShape;
 }
 
-/** Observations of one node whose network runs on a DPU, or that has the lease of a DPU. */
 export interface DpuSighting {
   readonly node: string;
   /** Undefined if the node does not exist. */
@@ -17,7 +16,7 @@ export interface DpuSighting {
   readonly dpuHost: boolean;
   /** In order of time; empty if there is no lease. */
   readonly looks: readonly LeaseLook[];
-  /** Networks of the node's pods that the DPU was asked to connect and has not connected. */
+  /** Networks that the DPU was asked to connect and has not connected. */
   readonly waiting: readonly (DpuConnection & { readonly pod: string })[];
 }
 
@@ -25,9 +24,8 @@ export interface DpuDiagnosis {
   readonly node: string;
   readonly renewals: number;
   readonly writers: readonly string[];
-  /** Problems, each with the next step. */
+  /** Each with the next step. */
   readonly problems: readonly string[];
-  /** Information that needs no action. */
   readonly notes: readonly string[];
 }
 
@@ -40,14 +38,10 @@ const FAULTS: Readonly<Record<LeaseFault, string>> = {
 };
 /** Difference of two clocks, in seconds, that is worth a note. */
 const NOTABLE_SKEW_SECONDS = 60;
-/** Number of pods or writers that are named; the rest is counted. */
 const MAX_NAMED_PODS = 5;
 const MAX_WRITER_CHARACTERS = 80;
 
-/**
- * Diagnoses a DPU's lease from observations over some time.
- * @param lease the lease's name
- */
+/** From observations over some time. @param lease its name */
 export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting }: DpuSighting): DpuDiagnosis {
   const writers = renewalWriters(looks);
   const renewals = looks.filter(({ renewTime }, i) => i > 0 && renewTime !== looks[i - 1]?.renewTime).length;
@@ -111,7 +105,6 @@ function skew(last: LeaseLook | undefined): string[] {
   return [`its clock is at least ${ahead} s ahead of this one; this is harmless, because no component compares clocks`];
 }
 
-/** The writers of an object's fields, as recorded by the API server. */
 interface ManagedFields {
   readonly manager?: string | undefined;
   readonly fieldsV1?: unknown;
@@ -122,15 +115,12 @@ interface WriterSample {
   readonly managedFields: readonly ManagedFields[];
 }
 
-/** The manager that last wrote renewTime; undefined if the API server has not recorded it. */
+/** Undefined if the API server has not recorded it. */
 export function renewalWriter({ managedFields }: WriterSample): string | undefined {
   return managedFields.find(({ fieldsV1 }) => hasPath(fieldsV1, ['f:spec', 'f:renewTime']))?.manager;
 }
 
-/**
- * All managers that renewed a lease in a series of readings. Two mean that two agents, or an agent and OVN-Kubernetes,
- * maintain the same lease: renewals by one may then hide that the DPU is dead.
- */
+/** Two mean that two agents, or an agent and OVN-Kubernetes, renew it: one may hide that the DPU is dead. */
 export function renewalWriters(samples: readonly WriterSample[]): string[] {
   const writers = samples.map(renewalWriter).filter((writer) => writer !== undefined);
   return [...new Set(writers)].sort();

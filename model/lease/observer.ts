@@ -1,26 +1,17 @@
 /**
- * Detects from a lease whether its holder is alive, without comparing clocks.
- *
- * The decision depends on whether renewTime *changes*, and on when this process observed the change by its own
- * monotonic clock, but not on the value of renewTime. The value in the first reading proves nothing: it may be a week
- * old.
- *
- * Invariants
- * - A failed read changes nothing: the state is alive until the last observed change + duration, then unknown.
- * - dead requires a response, at or after that moment, without a change. A lease that was observed for a whole duration
- *   and never changed is dead as well.
- * - Only a change leads to alive.
+ * Detects from a lease whether its holder is alive, without comparing clocks: whether renewTime *changes*, and when
+ * this process observed that. The value in the first reading proves nothing: it may be a week old.
+ * Invariants: a failed read changes nothing, the state is alive until the last change + duration, then unknown. dead
+ * requires a response after that moment without a change. Only a change leads to alive.
  */
 
 export type LeaseReading =
   /** undefined: the lease exists and was never renewed. */
   | { readonly kind: 'read'; readonly renewTime: string | undefined }
-  /** The API server responded that the lease does not exist. */
   | { readonly kind: 'missing' }
-  /** The API server did not respond. */
   | { readonly kind: 'failed' };
 
-/** The state of an observer. Times are seconds of one monotonic clock. */
+/** Times are seconds of one monotonic clock. */
 export interface LeaseObservation {
   /** When the API server first responded; undefined if it has not. */
   readonly since: number | undefined;
@@ -36,15 +27,11 @@ export interface LeaseObservation {
 export interface ObserverOptions {
   /** Seconds that one renewal counts. */
   readonly duration: number;
-  /**
-   * Number of consecutive changes before a lease counts as alive. Default 1. 2 if another program's host side writes
-   * the lease once at its own start, which proves nothing about the DPU.
-   */
+  /** Consecutive changes before a lease counts as alive; 2 if another host side writes it at its start. */
   readonly proof?: number;
 }
 
 export type LeaseState =
-  /** renewTime has changed within the duration. */
   | 'alive'
   /** Too few changes so far, and not observed for long enough to be dead. */
   | 'unproven'
@@ -69,10 +56,7 @@ export const NOTHING_OBSERVED: LeaseObservation = Object.freeze({
   answeredAt: undefined,
 });
 
-/**
- * Adds one reading to an observation.
- * @param now seconds of the monotonic clock, not before any earlier reading
- */
+/** @param now seconds of the monotonic clock, not before any earlier reading */
 export function observeLease(
   before: LeaseObservation,
   reading: LeaseReading,
@@ -94,10 +78,7 @@ export function observeLease(
   };
 }
 
-/**
- * The verdict about an observation at a moment.
- * @param now seconds of the monotonic clock, not before any reading
- */
+/** @param now seconds of the monotonic clock, not before any reading */
 export function judgeLease(
   seen: LeaseObservation,
   now: number,
@@ -120,19 +101,14 @@ export function isReady(state: LeaseState, whenUnknown: 'ready' | 'not-ready'): 
 }
 
 /**
- * If OVN-Kubernetes writes a DPU's lease, its host side renews it once at each start. The kubelet restarts a host side
- * that crashes in a loop: at once, then after 10 s, 20 s, 40 s and so on up to 300 s (CrashLoopBackOff).
+ * If OVN-Kubernetes writes a DPU's lease, its host side renews it once at each start, and the kubelet restarts one that
+ * crashes: at once, then after 10, 20, 40 … 300 s (CrashLoopBackOff).
  */
 
-/** First and longest back-off of the kubelet, in seconds. */
 const FIRST_BACKOFF_SECONDS = 10;
 const MAX_BACKOFF_SECONDS = 300;
 
-/**
- * Number of consecutive renewals, each within a lease duration of the previous one, of which at least one must come
- * from the DPU. Above a duration of 300 s no number is enough.
- * @param duration seconds that one renewal counts
- */
+/** Consecutive renewals, of which one must come from the DPU; above a duration of 300 s no number is enough. */
 export function renewalsBeyondRestarts(duration: number): number {
   // The start, the restart at once, and the restarts whose back-off is shorter than the duration.
   let restarts = 2;
@@ -140,7 +116,7 @@ export function renewalsBeyondRestarts(duration: number): number {
   return restarts + 1;
 }
 
-/** The meaning of a verdict about a DPU's lease, for an Event or a pod's message. */
+/** For an Event or a pod's message. */
 export function describeLease(
   { state, age }: LeaseVerdict,
   { lease, duration }: { readonly lease: string; readonly duration: number },

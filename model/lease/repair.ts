@@ -12,7 +12,7 @@ export interface LeaseShape {
     | undefined;
 }
 
-/** The parts of a DPU's lease that the host maintains. renewTime is not among them: only the DPU renews. */
+/** Not renewTime: only the DPU renews. */
 export interface LeaseForm {
   readonly ownerReferences: readonly [OwnerReference];
   readonly holderIdentity: string;
@@ -23,23 +23,22 @@ export type LeaseFault = 'no-owner' | 'foreign-owner' | 'owner-fields' | 'holder
 
 export type LeaseRepair =
   | { readonly kind: 'none' }
-  /** The lease does not exist. Create it in this form, without a renewTime. */
+  /** Without a renewTime. */
   | { readonly kind: 'create'; readonly form: LeaseForm }
-  /** Change the lease to this form and keep its renewTime. */
+  /** Keep its renewTime. */
   | { readonly kind: 'repair'; readonly form: LeaseForm; readonly faults: readonly LeaseFault[] };
 
 export interface LeaseSubject {
   readonly nodeName: string;
-  /** Current uid of the Node object; a node that is created again with the same name has a different one. */
+  /** A node that is created again with the same name has a different one. */
   readonly nodeUid: string;
-  /** Duration of the lease in whole seconds. */
+  /** In whole seconds. */
   readonly duration: number;
 }
 
 /**
- * The change that the host must make to the lease of its DPU. The lease must exist, must have this Node object as its
- * only owner (so that it is deleted with the node and does not block the node's deletion), and must name the DPU as
- * holder.
+ * The lease must exist, must have this Node object as its only owner (so that it is deleted with the node and does not
+ * block the node's deletion), and must name the DPU as holder.
  */
 export function repairLease(lease: LeaseShape | undefined, subject: LeaseSubject): LeaseRepair {
   const form = leaseForm(subject);
@@ -74,7 +73,7 @@ function faultsOf(lease: LeaseShape, form: LeaseForm): LeaseFault[] {
   return faults;
 }
 
-/** Compares two owners. The API omits booleans that are false. */
+/** The API omits booleans that are false. */
 function sameOwner(a: OwnerReference, b: OwnerReference): boolean {
   return (
     a.apiVersion === b.apiVersion &&
@@ -85,10 +84,7 @@ function sameOwner(a: OwnerReference, b: OwnerReference): boolean {
   );
 }
 
-/**
- * The holder of a DPU's Lease that must not be renewed, because its host runs with the health check off. A DPU cannot
- * write it: the host owns that field. client-go uses the same value to release the Lease of an election.
- */
+/** Of a DPU whose host has the health check off; only the host writes it. client-go releases elections the same way. */
 export const RELEASED_HOLDER = '';
 
 /** Whether the host of a DPU has released its Lease, so that missing renewals have no meaning. */

@@ -1,42 +1,31 @@
 import { PlumblineError } from '../errors.ts';
 
-/** How often a DPU renews its lease and how long a renewal counts, in seconds. */
+/** In seconds. */
 export interface LeaseTiming {
   /** 0 disables the feature. */
   readonly renewInterval: number;
   readonly duration: number;
 }
 
-/** Default duration of a renewal in seconds, for a Lease without one; the default of --dpu-node-lease-duration. */
+/** The default of --dpu-node-lease-duration. */
 export const DEFAULT_LEASE_SECONDS = 40;
-/**
- * Limits of the duration in a Lease, in seconds. Above the upper one, a dead DPU would count as alive for too long, and
- * a timer would overflow.
- */
+/** Above the upper one, a dead DPU would count as alive for too long, and a timer would overflow. */
 export const MIN_LEASE_SECONDS = 1;
 export const MAX_LEASE_SECONDS = 600;
 
-/**
- * Seconds that one renewal of a Lease counts, within the limits whatever leaseDurationSeconds contains.
- * @param value from the object; the default applies if it is not a number
- */
+/** Within the limits, whatever the object has. @param value the default applies if it is not a number */
 export function leaseSeconds(value: number | null | undefined): number {
   if (typeof value !== 'number' || Number.isNaN(value)) return DEFAULT_LEASE_SECONDS;
   return Math.min(MAX_LEASE_SECONDS, Math.max(MIN_LEASE_SECONDS, value));
 }
 
-/** Flags that contradict each other; the message names both. */
 export class LeaseTimingError extends PlumblineError {
   constructor(message: string) {
     super('lease-timing', message);
   }
 }
 
-/**
- * Checks the two flags.
- * @throws LeaseTimingError if the interval is negative, or if the duration is not positive, above the limit, or not
- * longer than the interval
- */
+/** @throws LeaseTimingError if the duration is out of its limits or not above the interval */
 export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void {
   if (!Number.isFinite(renewInterval) || renewInterval < 0) {
     throw new LeaseTimingError(
@@ -64,15 +53,12 @@ export function observationPeriod({ renewInterval, duration }: LeaseTiming): num
 }
 
 const MICRO_TIME = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2})$/;
-/** Characters of the longest time: `2026-01-01T00:00:00.000000000+00:00`. */
+/** `2026-01-01T00:00:00.000000000+00:00`. */
 const MAX_CHARACTERS = 35;
 
 /**
- * The renewTime to write: the current time, or one microsecond after the previous renewTime if the clock is not later.
- * Observers therefore see every renewal as a change, even if the clock was set back.
- * @param previous the current renewTime of the lease; ignored if it is not a time
- * @param nowMicros microseconds since 1970, UTC
- * @returns a Kubernetes MicroTime: RFC 3339 in UTC with six digits
+ * The current time, or a microsecond after `previous` if the clock is not later: every renewal is a change.
+ * @param nowMicros microseconds since 1970, UTC @returns a Kubernetes MicroTime: RFC 3339 in UTC with six digits
  */
 export function nextRenewTime(previous: string | null | undefined, nowMicros: bigint): string {
   const before = previous ? parseMicroTime(previous) : undefined;
@@ -90,10 +76,7 @@ export function parseMicroTime(text: string): bigint | undefined {
   return BigInt(millis) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, '0'));
 }
 
-/**
- * Formats microseconds since 1970 as a Kubernetes MicroTime.
- * @throws RangeError outside the years that a Date supports
- */
+/** A Kubernetes MicroTime, from microseconds since 1970. @throws RangeError outside the years that a Date supports */
 export function formatMicroTime(micros: bigint): string {
   const seconds = micros / 1_000_000n - (micros % 1_000_000n < 0n ? 1n : 0n);
   const rest = micros - seconds * 1_000_000n;

@@ -13,17 +13,12 @@ export interface NetworkRef {
 }
 
 export interface Attachment extends NetworkRef {
-  /** Name of the interface in the pod, if the annotation has one. */
   readonly interface?: string;
 }
 
-/**
- * Characters of an annotation, and number of attachments in it: tenants write it, and each attachment costs a lookup
- * and may appear in messages.
- */
+/** Tenants write the annotation, and each attachment costs a lookup and may appear in messages. */
 const MAX_CHARACTERS = 64 * 1024;
 export const MAX_ATTACHMENTS = 128;
-/** Characters of a name, as in the API server. */
 const MAX_NAME_CHARACTERS = 253;
 const MAX_NAMESPACE_CHARACTERS = 63;
 /** Linux's IFNAMSIZ without the terminating NUL. */
@@ -31,9 +26,7 @@ const MAX_INTERFACE_CHARACTERS = 15;
 const SHORT_NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 const WHAT = `annotation ${NETWORKS_ANNOTATION}`;
 
-/**
- * Six, eight or twenty bytes, as in Go's net.ParseMAC. Multus refuses the whole annotation if an address is invalid.
- */
+/** Six, eight or twenty bytes, as in Go's net.ParseMAC: multus refuses the annotation if one is invalid. */
 const MAC =
   /^(?:[\da-f]{2}([:-])[\da-f]{2}(?:\1[\da-f]{2}){4}(?:(?:\1[\da-f]{2}){2}|(?:\1[\da-f]{2}){14})?|[\da-f]{4}(?:\.[\da-f]{4}){2}(?:\.[\da-f]{4}|(?:\.[\da-f]{4}){7})?)$/i;
 /** An empty address counts as absent. */
@@ -53,16 +46,12 @@ const jsonForm = z.array(
 const parseItems = goJsonParser(Object.keys(jsonForm.element.shape));
 
 /**
- * Parses multus's networks annotation in both forms: `net1,other/net2@eth5`, or a JSON list of objects. As in multus,
- * text that contains any of `[ { "` is JSON, and only the short form restricts the characters of names.
- *
- * An item without a name (`net1,` ends with one) is kept: multus looks it up and fails, so the result must show it.
- * @param namespace the pod's namespace, for items without one
- * @throws ParseError naming the item; also for more items or characters than the annotation of a pod may have
+ * `net1,other/net2@eth5`, or a JSON list: as in multus, text that contains any of `[ { "` is JSON. An item without a
+ * name is kept: multus looks it up and fails. @param namespace for items without one @throws ParseError naming the item
  * Source: Network Plumbing Working Group, Multi-Network De-facto Standard 1.3; multus-cni, pkg/k8sclient.
  */
 export function parseAttachments(text: string, namespace: string): readonly Attachment[] {
-  if (text.length > MAX_CHARACTERS) throw new ParseError(WHAT, text, `it has more than ${MAX_CHARACTERS} characters`);
+  if (text.length > MAX_CHARACTERS) throw refusal(text, `it has more than ${MAX_CHARACTERS} characters`);
   if (text.trim() === '') return [];
   if (/[[{"]/.test(text)) return parseJson(text, namespace);
   const items = text.split(',', MAX_ATTACHMENTS + 1);
@@ -75,7 +64,7 @@ export function refText(ref: NetworkRef): string {
   return `${ref.namespace}/${ref.name}`;
 }
 
-/** Parses `name` or `namespace/name`, the form of KubeVirt's multus networkName. */
+/** The form of KubeVirt's multus networkName. */
 export function parseRef(text: string, namespace: string): NetworkRef {
   const slash = text.indexOf('/');
   return slash < 0 ? { namespace, name: text } : { namespace: text.slice(0, slash), name: text.slice(slash + 1) };
@@ -86,23 +75,14 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
   try {
     data = parseItems(text);
   } catch (cause) {
-    throw new ParseError(
-      WHAT,
-      text,
-      'it looks like JSON and is not; expected a list of objects, or name,namespace/name@interface',
-      { cause },
-    );
+    const expected = 'expected a list of objects, or name,namespace/name@interface';
+    throw refusal(text, `it looks like JSON and is not; ${expected}`, cause);
   }
   if (Array.isArray(data) && data.length > MAX_ATTACHMENTS) throw tooMany(text);
   const parsed = jsonForm.safeParse(data);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
-    const where = issue?.path.join('.') ?? '';
-    throw new ParseError(
-      WHAT,
-      text,
-      `${where === '' ? 'it' : where}: ${issueText(issue?.message ?? 'unexpected content')}`,
-    );
+    throw refusal(text, `${issue?.path.join('.') || 'it'}: ${issueText(issue?.message ?? 'unexpected content')}`);
   }
   return parsed.data.map((item) => {
     checkInterface(item.interface ?? '', text);
@@ -113,35 +93,29 @@ function parseJson(text: string, namespace: string): readonly Attachment[] {
 function parseItem(item: string, text: string, namespace: string): Attachment {
   const trimmed = item.trim();
   const [path = '', interfaceName, ...extra] = trimmed.split('@');
-  if (extra.length > 0) throw new ParseError(WHAT, text, `${quote(trimmed)} has more than one @`);
+  if (extra.length > 0) throw refusal(text, `${quote(trimmed)} has more than one @`);
   const parts = path.split('/');
-  if (parts.length > 2) throw new ParseError(WHAT, text, `${quote(trimmed)} has more than one /`);
+  if (parts.length > 2) throw refusal(text, `${quote(trimmed)} has more than one /`);
   const [name = '', itsNamespace] = parts.reverse();
   for (const part of [name, itsNamespace, interfaceName]) {
-    if (part && !SHORT_NAME.test(part)) {
-      throw new ParseError(
-        WHAT,
-        text,
-        `${quote(part)} must be lower-case letters, digits and inner hyphens (other names need the JSON form)`,
-      );
-    }
+    const rule = 'must be lower-case letters, digits and inner hyphens (other names need the JSON form)';
+    if (part && !SHORT_NAME.test(part)) throw refusal(text, `${quote(part)} ${rule}`);
   }
   checkInterface(interfaceName, text);
   return attachment(itsNamespace || namespace, name, interfaceName);
 }
 
 function tooMany(text: string): ParseError {
-  return new ParseError(WHAT, text, `it has more than ${MAX_ATTACHMENTS} items`);
+  return refusal(text, `it has more than ${MAX_ATTACHMENTS} items`);
+}
+
+function refusal(text: string, why: string, cause?: unknown): ParseError {
+  return new ParseError(WHAT, text, why, { cause });
 }
 
 function checkInterface(name: string | undefined, text: string): void {
-  if (name !== undefined && name.length > MAX_INTERFACE_CHARACTERS) {
-    throw new ParseError(
-      WHAT,
-      text,
-      `interface name ${quote(name)} is longer than ${MAX_INTERFACE_CHARACTERS} characters`,
-    );
-  }
+  if (name === undefined || name.length <= MAX_INTERFACE_CHARACTERS) return;
+  throw refusal(text, `interface name ${quote(name)} is longer than ${MAX_INTERFACE_CHARACTERS} characters`);
 }
 
 function attachment(namespace: string, name: string, interfaceName: string | undefined): Attachment {

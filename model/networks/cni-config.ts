@@ -3,14 +3,13 @@ import { issuesText, quote } from '../errors.ts';
 import { isObject } from '../json.ts';
 import { goJsonParser } from './go-json.ts';
 
-/** Plugins that modify an interface which another plugin of the list has created. */
+/** They modify an interface which another plugin of the list has created. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);
 
-/** Characters of a configuration that is parsed; multus and the API server accept more. */
+/** Multus and the API server accept more. */
 const MAX_CHARACTERS = 256 * 1024;
-/** Plugins of a list that is parsed; real lists have up to five. */
+/** Real lists have up to five. */
 const MAX_PLUGINS = 64;
-/** Characters of a field; names of networks, bridges and interfaces are not longer. */
 const MAX_FIELD_CHARACTERS = 253;
 
 const field = z.string().max(MAX_FIELD_CHARACTERS).optional().catch(undefined);
@@ -31,7 +30,7 @@ const plugin = z.object({
 const wrapping = plugin.extend({ delegate: z.unknown().optional() });
 const config = wrapping.extend({ plugins: z.array(wrapping).optional().catch(undefined) });
 
-/** The parsed fields of one plugin's configuration. Fields with an unexpected type or length count as absent. */
+/** Fields with an unexpected type or length count as absent. */
 export type Plugin = z.infer<typeof plugin>;
 
 /** As in Go, null is the absence of a value. */
@@ -70,10 +69,7 @@ export function parseCniJson(json: string): { readonly plugins?: unknown; readon
   }
 }
 
-/**
- * The plugin of a CNI configuration (single or list) that creates the interface, with the network's name; or why there
- * is none.
- */
+/** The plugin that creates the interface, with the network's name; or why there is none. */
 export function mainPlugin(json: string): Plugin | 'invalid-json' | 'no-config' {
   if (json.length <= MAX_CHARACTERS && json.trim() === '') return 'no-config';
   const parsed = config.safeParse(parseCniJson(json));
@@ -90,7 +86,6 @@ function pluginsIn({ plugins }: { readonly plugins?: unknown }): number {
   return Array.isArray(plugins) ? plugins.length : 0;
 }
 
-/** The delegate of a wrapping gate, with the name of the whole configuration if the delegate has none. */
 function unwrapped({ delegate, ...conf }: z.infer<typeof wrapping>): Plugin {
   if (conf.type === undefined || !CHAINED.has(conf.type)) return conf;
   const inner = plugin.safeParse(delegate);
@@ -109,12 +104,9 @@ const RESERVED_NAME = /^(?:default|ovn-kubernetes)$/;
 const MAX_VLAN_ID = 4095;
 
 /**
- * Why multus or OVN-Kubernetes refuses a configuration. Undefined if they accept it, and for one that is no JSON object
- * or is empty. Rules that depend on OVN-Kubernetes' own configuration are left out.
- *
- * Source: multus-cni, pkg/types/conf.go, LoadDelegateNetConf; OVN-Kubernetes, go-controller/pkg/config/cni.go,
- * ParseNetConf, and pkg/util/multi_network.go, ValidateNetConf and newNetInfo (August 2026).
- * @param nadName `namespace/name` of the definition; undefined if unknown
+ * Undefined if multus and OVN-Kubernetes accept it, and for no JSON object. Without rules that depend on
+ * OVN-Kubernetes' own configuration. @param nadName `namespace/name`
+ * Source: multus-cni, pkg/types/conf.go; OVN-Kubernetes, pkg/config/cni.go and pkg/util/multi_network.go (August 2026).
  */
 export function refusalOf(config: string, nadName: string | undefined): NadRefusal | undefined {
   const data = parseCniJson(config);
@@ -145,7 +137,7 @@ function ovnFault(plugin: unknown, whole: object, nadName: string | undefined): 
   if (conf === undefined) return issuesText(error);
   // Without a topology, the definition is for the default network, whatever its names are.
   if (conf.topology === '') return fieldFault(conf);
-  return nameFault(conf, nadName) ?? fieldFault(conf) ?? subnetsFault(conf);
+  return nameFault(conf, nadName) ?? fieldFault(conf);
 }
 
 function nameFault({ name, netAttachDefName, topology }: OvnConfig, nadName: string | undefined): string | undefined {
@@ -178,60 +170,4 @@ function fieldFault(conf: OvnConfig): string | undefined {
     faults.push([!isLayer2 && conf[field] !== '', `${field} needs layer2`]);
   }
   return faults.find(([isFault]) => isFault)?.[1];
-}
-
-function subnetsFault(conf: OvnConfig): string | undefined {
-  for (const field of ['subnets', 'excludeSubnets', 'joinSubnet'] as const) {
-    const isPerNode = field === 'subnets' && conf.topology === 'layer3';
-    const isUnread = conf[field].trim() === '' || (field === 'excludeSubnets' && conf.topology === 'layer3');
-    const wrong = isUnread ? undefined : conf[field].split(',').find((entry) => !isSubnet(entry.trim(), isPerNode));
-    const format = isPerNode ? 'CIDR/node prefix' : 'CIDR';
-    if (wrong !== undefined) return `${field} has ${quote(wrong)}, which is not a valid ${format}`;
-  }
-  if (conf.topology === 'layer3') return undefined;
-  const subnets = entriesOf(conf.subnets);
-  const outside = entriesOf(conf.excludeSubnets).find((entry) => !subnets.some((subnet) => isWithin(entry, subnet)));
-  return outside === undefined ? undefined : `excludeSubnets has ${quote(outside)}, which is in none of the subnets`;
-}
-
-function entriesOf(list: string): string[] {
-  return list.trim() === '' ? [] : list.split(',').map((entry) => entry.trim());
-}
-
-/** Whether a CIDR is part of another one. */
-function isWithin(inner: string, outer: string): boolean {
-  const [innerBits, outerBits] = [networkBits(inner), networkBits(outer)];
-  return inner.includes(':') === outer.includes(':') && innerBits.startsWith(outerBits);
-}
-
-/** The bits of a valid CIDR's prefix. */
-function networkBits(cidr: string): string {
-  const [address = '', prefix] = cidr.split('/');
-  const isV6 = address.includes(':');
-  const groups = isV6 ? v6Groups(address) : address.split('.').map(Number);
-  const bits = groups.map((group) => group.toString(2).padStart(isV6 ? 16 : 8, '0')).join('');
-  return bits.slice(0, Number(prefix));
-}
-
-/** The eight groups of an IPv6 address, whose end may have IPv4's form. */
-function v6Groups(address: string): number[] {
-  const hex = address.replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...octets: string[]) => {
-    const [a = 0, b = 0, c = 0, d = 0] = octets.map(Number);
-    return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
-  });
-  const [head = [], tail] = hex
-    .split('::')
-    .map((part) => (part === '' ? [] : part.split(':').map((group) => parseInt(group, 16))));
-  return tail === undefined ? head : [...head, ...new Array<number>(8 - head.length - tail.length).fill(0), ...tail];
-}
-
-/** @param isPerNode each node gets a part, whose prefix may follow: `10.128.0.0/14/23` */
-function isSubnet(entry: string, isPerNode: boolean): boolean {
-  const [address = '', prefix = '', nodePrefix, ...more] = entry.split('/');
-  const isV6 = address.includes(':');
-  const cidr = (isV6 ? z.cidrv6() : z.cidrv4()).safeParse(`${address}/${prefix}`);
-  if (!cidr.success || more.length > 0 || (nodePrefix !== undefined && !isPerNode)) return false;
-  if (!isPerNode) return true;
-  const length = Number(nodePrefix ?? (isV6 ? 64 : 24));
-  return length > Number(prefix) && (isV6 ? length === 64 : length <= 32);
 }

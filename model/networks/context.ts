@@ -2,10 +2,7 @@ import * as z from 'zod';
 import { PlumblineError } from '../errors.ts';
 import { firstIssue } from './network-map.ts';
 
-/**
- * Data of a cluster's nodes and network operators, in addition to a NetworkAttachmentDefinition, that determines the
- * path of a network's traffic. With it, the classification of a network is a pure function.
- */
+/** What a cluster's nodes and network operators add to the classification of a definition, which is then pure. */
 export interface NetworkContext {
   /** Physnet of each OVS bridge: the inverse of ovn-bridge-mappings. */
   readonly bridgePhysnets: ReadonlyMap<string, string>;
@@ -36,18 +33,14 @@ export const EMPTY_CONTEXT: NetworkContext = Object.freeze({
   kubeOvnVlans: [],
 });
 
-/** One pair of `external_ids:ovn-bridge-mappings`. */
 export interface BridgeMapping {
   readonly physnet: string;
   readonly bridge: string;
 }
 
 /**
- * Parses `physnet:br-ex,tenant-a:br-data`. As in ovn-controller, pairs with an empty side are ignored, and the first of
- * two pairs for one physnet applies.
- *
- * Source: ovn-controller(8), ovn-bridge-mappings.
- * @param ignored called with each ignored pair and the reason
+ * Parses `physnet:br-ex,tenant-a:br-data`: pairs with an empty side are ignored, the first pair of a physnet applies.
+ * Source: ovn-controller(8), ovn-bridge-mappings. @param ignored called with each ignored pair and the reason
  */
 export function parseBridgeMappings(
   text: string,
@@ -69,14 +62,13 @@ export function parseBridgeMappings(
   });
 }
 
-/** The inverse of the mappings. If physnets share a bridge, the first one stands for all: they share its uplinks. */
+/** If physnets share a bridge, the first one stands for all: they share its uplinks. */
 export function physnetsByBridge(mappings: readonly BridgeMapping[]): ReadonlyMap<string, string> {
   const physnets = new Map<string, string>();
   for (const { physnet, bridge } of mappings) if (!physnets.has(bridge)) physnets.set(bridge, physnet);
   return physnets;
 }
 
-/** The part of the context that is in no object of the cluster. */
 export type ConfiguredContext = Pick<NetworkContext, 'bridgePhysnets' | 'interfacePhysnets'>;
 
 export class NetworkContextError extends PlumblineError {
@@ -88,19 +80,11 @@ export class NetworkContextError extends PlumblineError {
 const schema = z.strictObject({
   /** In the format of `ovs-vsctl get Open_vSwitch . external_ids:ovn-bridge-mappings`. */
   bridgeMappings: z.string().optional(),
-  /** Host interface to physnet, for macvlan, ipvlan and vlan networks. */
+  /** For macvlan, ipvlan and vlan networks. */
   interfacePhysnets: z.record(z.string(), z.string().min(1)).optional(),
 });
 
-/**
- * Checks an administrator's configuration of the physnets of bridges and host interfaces:
- *
- * ```yaml
- * bridgeMappings: physnet:br-ex,tenant-a:br-data
- * interfacePhysnets: { bond0: tenant-a }
- * ```
- * @throws NetworkContextError naming the field
- */
+/** An administrator's physnets of bridges and host interfaces. @throws NetworkContextError naming the field */
 export function parseConfiguredContext(data: unknown): ConfiguredContext {
   const parsed = schema.safeParse(data ?? {});
   if (!parsed.success) throw new NetworkContextError(`network context: ${firstIssue(parsed.error)}`);

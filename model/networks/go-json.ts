@@ -1,7 +1,4 @@
-/**
- * Returns a parser of JSON for these fields that reads it as Go's encoding/json: the name of a field matches in any case
- * (`vlanId` is `vlanID`), and the last one counts. The parser throws SyntaxError, and RangeError for very deep nesting.
- */
+/** As Go's encoding/json: these fields match in any case, the last one counts. It throws SyntaxError, RangeError. */
 export function goJsonParser(fields: readonly string[]): (text: string) => unknown {
   const names = new Map(fields.map((field) => [field.toLowerCase(), field]));
   return (text) =>

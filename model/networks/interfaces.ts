@@ -37,27 +37,17 @@ export interface InterfaceSources {
 /** The label on a namespace whose pods are on a primary user-defined network of OVN-Kubernetes. */
 export const PRIMARY_NETWORK_LABEL = 'k8s.ovn.org/primary-user-defined-network';
 
-/**
- * The primary user-defined network of a namespace, from its label and definitions. A pod on it has no annotation for
- * it. It exists if the namespace has the label (with any value) and a definition with the role primary.
- *
- * Source: OVN-Kubernetes, okep-5193-user-defined-networks.
- */
+/** By the namespace's label and a definition with the role primary. Source: OVN-Kubernetes, okep-5193. */
 export type PrimaryNetwork =
-  /** Pods use the cluster's pod network. */
   | { readonly kind: 'none' }
   | { readonly kind: 'primary'; readonly ref: NetworkRef }
   /** The namespace has the label and no such definition yet: OVN-Kubernetes does not start pods in it. */
   | { readonly kind: 'missing' };
 
 /**
- * The interfaces of a pod or VMI: the pod network first, then the others in their order.
- *
- * If there is a pod, its annotation decides, because multus attaches exactly those networks (an interface that was
- * unplugged from the VMI is not among them). KubeVirt writes the attachments in the order of the VMI's networks but
- * with hashed interface names, so the n-th attachment of a definition is the n-th VMI network on it. Attachments that
- * others injected keep their names in the pod.
- * @throws ParseError if the networks annotation is malformed, or there are more networks than a VM can have
+ * The pod network first. If there is a pod, its annotation decides, because multus attaches exactly those networks.
+ * KubeVirt writes attachments in the order of the VMI's networks with hashed interface names: the n-th attachment of a
+ * definition is the n-th VMI network on it. @throws ParseError if malformed, or too many
  */
 export function interfacesOf(sources: InterfaceSources): readonly NetworkInterface[] {
   const { namespace, pod, vmi } = sources;
@@ -113,32 +103,25 @@ function named(
   });
 }
 
-/**
- * Whether a VM must run on the NUMA node of a network's NIC. `required`: only there, checked at scheduling and claimed
- * on the node. `preferred`: the score of a node is higher if its kubelet would place the VM there. `none`: anywhere.
- */
+/** `required`: only on the NUMA node of the NIC. `preferred`: such a node has a higher score. `none`: anywhere. */
 export const AFFINITIES = ['required', 'preferred', 'none'] as const;
 export type Affinity = (typeof AFFINITIES)[number];
 
-/** What a user of `preferred` must know. */
 export const PREFERRED_EFFECT =
   '"preferred" decides the score of nodes only; the kubelet does not know it and may place the VM on another NUMA node; use "required" to keep the VM near its network';
 
-/** Characters of the annotation, and number of names in it: tenants write it, and messages may contain each name. */
+/** Tenants write it, and messages may contain each name. */
 const MAX_ANNOTATION_CHARACTERS = 16 * 1024;
 const MAX_REQUESTED_NETWORKS = 256;
 
-/** Affinity by interface or network name, in the order of the annotation. */
+/** In the order of the annotation. */
 export type AffinityByInterface = ReadonlyMap<string, Affinity>;
 
 const WHAT = `annotation ${NUMA_AFFINITY_ANNOTATION}`;
 const EXAMPLE = 'expected an object of names and affinities, as in {"dpdk-east":"required","mgmt":"none"}';
 const preferences = z.record(z.string(), z.unknown());
 
-/**
- * Parses `{"<interface or network name>": "required" | "preferred" | "none"}`. Empty text has no entries.
- * @throws ParseError if it is not JSON of that form, naming the wrong entry
- */
+/** Parses `{"<interface or network name>": "required" | …}`. @throws ParseError naming the wrong entry */
 export function parseAffinities(text: string): AffinityByInterface {
   if (text.length > MAX_ANNOTATION_CHARACTERS)
     throw new ParseError(WHAT, text, `it has more than ${MAX_ANNOTATION_CHARACTERS} characters`);

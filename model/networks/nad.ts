@@ -11,11 +11,11 @@ export interface NadShape {
   readonly spec?: { readonly config?: string | null | undefined } | null | undefined;
 }
 
-/** Characters of an annotation's value, the same as of a qualified name. */
+/** The same as of a qualified name. */
 const MAX_VALUE_CHARACTERS = 253 + 1 + 63;
 export const RESOURCE_NAME_ANNOTATION = 'k8s.v1.cni.cncf.io/resourceName';
 
-/** Facts about a definition that its classification needs: small, so that ten thousand definitions fit in memory. */
+/** Small, so that ten thousand definitions fit in memory. */
 export interface NadFacts {
   readonly physnet: string | undefined;
   readonly resourceName: string | undefined;
@@ -24,7 +24,6 @@ export interface NadFacts {
   readonly refusal?: NadRefusal;
 }
 
-/** The way in which a network's traffic leaves the host. */
 export type NetworkClass =
   /** Through the uplinks of a physical network, without encapsulation. */
   | { readonly kind: 'physnet'; readonly physnet: string }
@@ -38,7 +37,7 @@ export type NetworkClass =
 
 export type NadWarning = 'invalid-json' | 'no-config' | 'unknown-topology';
 
-/** Extracts the facts that determine a definition's class. Never throws. */
+/** Never throws. */
 export function nadFacts(nad: NadShape): NadFacts {
   const { name, namespace, annotations: metadata } = nad.metadata;
   const annotations = metadata ?? {};
@@ -57,10 +56,7 @@ function bounded(value: string | undefined): string | undefined {
   return value === undefined || value.length > MAX_VALUE_CHARACTERS ? undefined : value;
 }
 
-/**
- * Classifies the network of a definition by the way its traffic leaves the host, from the definition and the context
- * only. Never throws: a configuration that cannot be parsed is `none` with a warning, because multus refuses it anyway.
- */
+/** From the definition and the context only. Never throws: multus refuses a configuration that cannot be parsed. */
 export function classifyNad({ physnet, resourceName, main }: NadFacts, context: NetworkContext): NetworkClass {
   if (physnet !== undefined) return { kind: 'physnet', physnet };
   if (typeof main === 'string') return { kind: 'none', warning: main };

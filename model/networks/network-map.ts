@@ -4,22 +4,14 @@ import { cut, issueText, PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './reach.ts';
 
 /**
- * An administrator's map of networks to NUMA nodes, which overrides discovery: for NICs whose firmware reports no NUMA
- * node, for hosts whose switch runs on a DPU, and for corrections.
- *
- * ```yaml
- * - nodeSelector: { rack: a } # absent: every node
- *   physnets: { physnet0: { numaNodes: [0] } }
- *   tunnel: { numaNodes: [1] }
- * ```
+ * An administrator's map of networks to NUMA nodes, which overrides discovery (unknown NUMA nodes, DPUs, corrections):
+ * `- nodeSelector: { rack: a } # absent: every node`, `physnets: { physnet0: { numaNodes: [0] } }`, `tunnel: …`
  */
 export type NetworkMap = readonly NetworkMapEntry[];
 export type NetworkMapEntry = z.infer<typeof entry>;
 
-/** Characters of a name or a path in a message. */
 const MAX_CHARACTERS = 200;
 
-/** A map that is invalid as a whole or on one node. */
 export class NetworkMapError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('network-map', message, options);
@@ -36,10 +28,7 @@ const entry = z.strictObject({
   tunnel: located.optional(),
 });
 
-/**
- * Checks a network map: a list of entries, or one entry for all nodes.
- * @throws NetworkMapError naming the path
- */
+/** A list of entries, or one entry for all nodes. @throws NetworkMapError naming the path */
 export function parseNetworkMap(data: unknown): NetworkMap {
   const parsed = z.array(entry).safeParse(Array.isArray(data) ? data : data == null ? [] : [data]);
   if (parsed.success) return parsed.data;
@@ -47,9 +36,8 @@ export function parseNetworkMap(data: unknown): NetworkMap {
 }
 
 /**
- * The part of the map for one node, or undefined if no entry selects it.
- * @param numaNodes the NUMA nodes of the host
- * @throws NetworkMapError if an entry names a NUMA node that the host lacks, or two entries are about the same network
+ * Undefined if no entry selects the node. @param numaNodes of the host
+ * @throws NetworkMapError if an entry names a NUMA node that the host lacks, or two are about the same network
  */
 export function networkMapFor(
   map: NetworkMap,
@@ -84,10 +72,7 @@ export interface Drift {
   readonly discovered: CpuSet | undefined;
 }
 
-/**
- * Applies the map to the discovered networks. The map takes precedence for each network; the result includes the
- * differences.
- */
+/** The map takes precedence for each network. */
 export function overlayNetworkMap(
   discovered: NodeNetworks,
   map: NodeNetworks | undefined,

@@ -3,23 +3,20 @@ import type { CpuSet } from '../cpu-set.ts';
 import { few } from '../errors.ts';
 import type { ResolvedNetwork } from './resolve.ts';
 
-/** Properties of a node that limit where its kubelet can assign CPUs, whatever runs there. */
+/** Whatever runs there. */
 export interface NodeRooms {
-  /** By NUMA node: number of CPUs that pods can have there, in whole cores if the kubelet assigns only those. */
+  /** By NUMA node; in whole cores if the kubelet assigns only those. */
   readonly rooms: ReadonlyMap<number, number>;
-  /** Policy of the topology manager; '' if unknown. */
+  /** '' if unknown. */
   readonly alignment: string;
 }
 
-/** A required network and its place on the node. */
 export interface Located {
-  /** Text for messages. */
   readonly text: string;
-  /** NUMA nodes; never empty. */
+  /** Never empty. */
   readonly cells: CpuSet;
 }
 
-/** Number of CPUs that a pod requests, and whether its guest sees the NUMA nodes that they span. */
 export interface Guest {
   readonly cpus: number;
   readonly spansCells: boolean;
@@ -34,14 +31,10 @@ export interface OutOfReach {
 }
 
 /**
- * Whether a node can ever place a guest near all its required networks. It depends only on the node's hardware and
- * configuration, so the result is the same for an empty and a full node.
- *
- * A guest with one cell needs all its CPUs near every network: on NUMA nodes that the networks share and that are large
- * enough. A guest that sees its NUMA nodes needs some of its CPUs near each network. If the networks share a NUMA node,
- * their devices make the kubelet choose it. If not, the devices contradict each other: `restricted` and
- * `single-numa-node` refuse the pod, and other policies choose any CPUs. Then a guest is certain to be near all its
- * networks only if it is so large that any placement includes each of them.
+ * Whether a node can ever place a guest near all its required networks, whatever runs there. A guest with one cell
+ * needs all its CPUs near every network; one that sees its NUMA nodes needs some near each. Networks without a common
+ * NUMA node contradict each other: `restricted` and `single-numa-node` refuse the pod, other policies choose any CPUs,
+ * which is certain to be near each network only for a guest too large to miss one.
  */
 export function outOfReach(guest: Guest, located: readonly Located[], node: NodeRooms): OutOfReach | undefined {
   const [first, ...rest] = located;
@@ -84,7 +77,6 @@ function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms
   return { reason: 'may-not-span', text };
 }
 
-/** Networks in a message, and characters of each. */
 const MAX_PLACES = 4;
 const MAX_PLACE_CHARACTERS = 320;
 
@@ -97,13 +89,12 @@ function roomOn({ rooms }: NodeRooms, counts: (cell: number) => boolean): number
   return [...rooms].reduce((sum, [cell, room]) => (counts(cell) ? sum + room : sum), 0);
 }
 
-/** NUMA nodes of each network, as reported by one node. An empty set: the NIC exists and its NUMA node is unknown. */
+/** An empty set: the NIC exists and its NUMA node is unknown. */
 export interface NodeNetworks {
   readonly physnets: ReadonlyMap<string, CpuSet>;
   readonly tunnel: CpuSet | undefined;
 }
 
-/** Properties of a node that decide whether it can place a guest near its networks. */
 export interface NodeReach extends NodeRooms {
   readonly networks: NodeNetworks;
 }
@@ -114,14 +105,10 @@ export interface ReachFinding {
   readonly isTooLarge: boolean;
 }
 
-/** Number of networks in a finding, and characters of each name. */
 const MAX_NAMED_NETWORKS = 8;
 const MAX_NAME_CHARACTERS = 200;
 
-/**
- * Why none of the nodes could ever place a guest near all its required networks; undefined if one could. Without nodes
- * there is no finding.
- */
+/** Undefined if one could, and without nodes. */
 export function reachFinding(
   networks: readonly ResolvedNetwork[],
   guest: Guest,
@@ -154,7 +141,6 @@ export function reachFinding(
 const effort = ({ reason, excess }: OutOfReach) =>
   excess ?? (reason === 'may-not-span' ? Number.MAX_SAFE_INTEGER - 1 : Number.MAX_SAFE_INTEGER);
 
-/** The reason that needs the smallest correction. */
 function nearest(reasons: readonly OutOfReach[]): OutOfReach | undefined {
   const [first] = [...reasons].sort((a, b) => effort(a) - effort(b));
   return first;

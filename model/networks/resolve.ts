@@ -6,9 +6,7 @@ import type { NetworkContext } from './context.ts';
 import { type Affinity, type AffinityByInterface, type NetworkInterface, PREFERRED_EFFECT } from './interfaces.ts';
 import { classifyNad, type NadFacts, type NetworkClass } from './nad.ts';
 
-/** An interface, the way its traffic leaves the host, and its VM's affinity to that place. */
 export type ResolvedNetwork = NetworkClass & {
-  /** The name for the user. */
   readonly name: string;
   readonly role: 'pod' | 'secondary';
   /** `namespace/name` of the definition, or POD_NETWORK. */
@@ -18,11 +16,9 @@ export type ResolvedNetwork = NetworkClass & {
   readonly explicit?: boolean;
 };
 
-/** Number of names in one finding, number of unknown names with a separate finding, and characters of a name in it. */
 const MAX_NAMED_INTERFACES = 8;
 const MAX_NAME_CHARACTERS = 100;
 
-/** The value of `network` for the cluster's pod network. */
 export const POD_NETWORK = 'pod';
 
 /** A warning about a network. */
@@ -41,19 +37,14 @@ export interface ResolveRequest {
 
 export interface Resolution {
   readonly networks: readonly ResolvedNetwork[];
-  /**
-   * Definitions that were not found. Look each of them up in the API server, then resolve again, before they count as
-   * unknown.
-   */
+  /** Look each of them up in the API server, then resolve again, before they count as unknown. */
   readonly missing: readonly NetworkRef[];
   readonly findings: readonly Finding[];
 }
 
 /**
- * Determines for each interface how its traffic leaves the host and its VM's affinity to that place.
- *
- * An entry of the annotation names an interface, or else a network and thereby all interfaces on it. Without an entry,
- * a secondary network on a physnet or the tunnel is required for a pod with exclusive CPUs, and nothing else is.
+ * An entry of the annotation names an interface, or else a network and thereby all interfaces on it. Without one, a
+ * secondary network on a physnet or the tunnel is required for a pod with exclusive CPUs, and nothing else is.
  */
 export function resolveNetworks(request: ResolveRequest): Resolution {
   const { interfaces, preferences, exclusive } = request;
@@ -112,7 +103,7 @@ function unknownAffinities(preferences: AffinityByInterface, interfaces: readonl
   return [...warnings, networkWarning('unknown-interface', message)];
 }
 
-/** The network with shortened names for messages, because tenants choose them. */
+/** Tenants choose them. */
 function withShortNames<One extends ResolvedNetwork>(network: One): One {
   return {
     ...network,

@@ -2,31 +2,25 @@ import { cut, type Finding } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import { networkWarning, type ResolvedNetwork } from './resolve.ts';
 
-/** The networks in node reports. Only these have devices that pods can request. */
+/** Only these have devices that pods can request. */
 export interface ReportedNetworks {
   readonly physnets: Pick<ReadonlySet<string>, 'has'>;
   readonly tunnel: boolean;
 }
 
-/**
- * Stands for nodes that report every network: for checking which resources a pod may request, independent of the
- * current reports.
- */
+/** For checking which resources a pod may request, independent of the current reports. */
 export const EVERY_NETWORK: ReportedNetworks = Object.freeze({ physnets: { has: () => true }, tunnel: true });
 
 export interface RequiredResources {
-  /** Resource names to request, each once, in the order of the interfaces. */
+  /** Each once, in the order of the interfaces. */
   readonly resources: readonly string[];
-  /** The networks of these resources. */
   readonly requiredNetworks: readonly ResolvedNetwork[];
   readonly findings: readonly Finding[];
 }
 
 /**
- * The device resources that keep a pod on the NUMA nodes of its required networks: one for each physnet or tunnel,
- * however many interfaces use it. A network that no node reports has no device. If it is required by default it is left
- * out, because the pod might wait forever; if the user requires it, the pod waits. A finding reports both cases.
- * Without exclusive CPUs the result is empty.
+ * One for each required physnet or tunnel; none without exclusive CPUs. A network that no node reports has no device:
+ * required by default it is left out, because the pod might wait forever; if the user requires it, the pod waits.
  */
 export function requiredResources(
   networks: readonly ResolvedNetwork[],
@@ -50,7 +44,7 @@ export function requiredResources(
   return { resources: [...resources], requiredNetworks: requiredNetworks, findings };
 }
 
-/** The resources of networks that a pod prefers. No device is requested for them; they only affect the score. */
+/** No device is requested for them; they only affect the score. */
 export function preferredResources(networks: readonly ResolvedNetwork[]): readonly string[] {
   const preferred = networks.filter(({ affinity }) => affinity === 'preferred');
   return [...new Set(preferred.map((network) => resourceOf(network)).filter((network) => typeof network === 'string'))];
@@ -66,7 +60,6 @@ export function interfaceResources(
   });
 }
 
-/** Characters of a name in a finding, and of the reason why it is invalid. */
 const MAX_NAME_CHARACTERS = 100;
 const MAX_REASON_CHARACTERS = 300;
 

@@ -3,9 +3,8 @@ import { CpuSet } from '../cpu-set.ts';
 import { ParseError, quote } from '../errors.ts';
 import type { NetworkMapEntry } from '../networks/network-map.ts';
 
-/** The parts of a Nova compute host's configuration that have a counterpart. */
 export interface NovaHost {
-  /** The places of its networks, as an entry of the agent's network map. */
+  /** As an entry of the agent's network map. */
   readonly networks: NetworkMapEntry;
   readonly cpus: NovaCpus;
   /** Settings without a counterpart, and settings with which Nova would not start. */
@@ -13,7 +12,7 @@ export interface NovaHost {
 }
 
 export interface NovaCpus {
-  /** CPUs for pinned guests: `[compute] cpu_dedicated_set`, or `vcpu_pin_set` before Nova 20.0. */
+  /** `[compute] cpu_dedicated_set`, or `vcpu_pin_set` before Nova 20.0. */
   readonly dedicated: CpuSet | undefined;
   /** CPUs for all other guests. */
   readonly shared: CpuSet | undefined;
@@ -23,15 +22,8 @@ const PHYSNET_SECTION = 'neutron_physnet_';
 const HIGHEST_NUMA_NODE = 1023;
 
 /**
- * Extracts from a nova.conf the places of networks (`[neutron] physnets`, `[neutron_physnet_NAME] numa_nodes`,
- * `[neutron_tunnel] numa_nodes`) and the CPUs for guests.
- *
- * Nova does not start with a listed physnet that has no `numa_nodes`; here that physnet has no affinity, as Nova's
- * specification defines, and a warning.
- *
- * Sources: the blueprint numa-aware-vswitches; nova/conf/neutron.py, nova/conf/compute.py, libvirt driver.
- *
- * @throws ParseError if a value is malformed
+ * A listed physnet without `numa_nodes`, with which Nova does not start, has no affinity here and a warning.
+ * Sources: blueprint numa-aware-vswitches; nova/conf/neutron.py, nova/conf/compute.py. @throws ParseError
  */
 export function readNovaConf(config: OsloConfig): NovaHost {
   const warnings: string[] = [];
@@ -65,10 +57,7 @@ export function readNovaConf(config: OsloConfig): NovaHost {
   };
 }
 
-/**
- * The value of `reservedSystemCPUs` with which the kubelet assigns the same CPUs to pinned VMs as Nova did.
- * @param online the host's online CPUs
- */
+/** With which the kubelet assigns the same CPUs to pinned VMs as Nova did. @param online the host's online CPUs */
 export function reservedCpusFor({ dedicated }: NovaCpus, online: CpuSet): CpuSet | undefined {
   return dedicated && online.minus(dedicated);
 }
@@ -97,7 +86,6 @@ function numaNodesOf(config: OsloConfig, section: string): number[] {
   return [...new Set(nodes)].sort((a, b) => a - b);
 }
 
-/** Items of a comma-separated list, without empty ones. */
 function listOf(text: string): string[] {
   return text
     .split(',')
@@ -123,25 +111,19 @@ function cpuSpec(config: OsloConfig, section: string, option: string): CpuSet | 
   throw new ParseError(`[${section}] ${option}`, text, 'it leaves no CPU');
 }
 
-/** The value of each option by section, from the last file that sets it. */
+/** From the last file that sets it. */
 export type OsloConfig = ReadonlyMap<string, ReadonlyMap<string, string>>;
 
 export interface ConfigFile {
-  /** Name of the file, for messages. */
   readonly name: string;
   readonly text: string;
 }
 
 /**
- * Parses configuration files as oslo.config does: sections, `name = value` or `name: value`, comments on separate lines
- * with `#` or `;`, and values that continue on lines with a leading blank. Later files take precedence for each option.
- *
- * Section names are case-insensitive, except DEFAULT. References to other options (`$name`) stay unchanged: only the
- * reader of an option knows whether it may contain one.
- *
- * Source: oslo.config 9.0, iniparser.py and cfg.py.
- *
- * @throws ParseError with the file, the line and the expected syntax
+ * As oslo.config does, with values that continue on lines with a leading blank. Later files take precedence. Section
+ * names are case-insensitive, except DEFAULT. References (`$name`) stay: only an option's reader knows whether it has
+ * one.
+ * Source: oslo.config 9.0, iniparser.py and cfg.py. @throws ParseError with the file, the line and the expected syntax
  */
 export function parseOsloConfig(files: readonly ConfigFile[]): OsloConfig {
   const sections = new Map<string, Map<string, string>>();
@@ -152,7 +134,7 @@ export function parseOsloConfig(files: readonly ConfigFile[]): OsloConfig {
   return sections;
 }
 
-/** The effective value of an option; undefined if no file sets it. */
+/** Undefined if no file sets it. */
 export function optionOf(config: OsloConfig, section: string, option: string): string | undefined {
   return config.get(sectionKey(section))?.get(option);
 }
@@ -162,7 +144,7 @@ export function sectionKey(name: string): string {
   return name === 'DEFAULT' ? name : name.toLowerCase();
 }
 
-/** Parses a file line by line; sections accumulate over all files. */
+/** Sections accumulate over all files. */
 class Reader {
   readonly #file: string;
   readonly #sections: Map<string, Map<string, string>>;
@@ -213,10 +195,8 @@ class Reader {
   }
 }
 
-/** A syntax error in a line whose number the caller adds. */
 class Unexpected extends Error {}
 
-/** Removes one pair of quotes around the first line of a value. */
 function unquoted(value: string): string {
   const quote = value[0];
   return (quote === '"' || quote === "'") && value.endsWith(quote) ? value.slice(1, -1) : value;

@@ -13,16 +13,15 @@ import {
 import { cpusOfCells } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
 
-/** The free CPUs of one NUMA node, counted when the node's report changes. */
+/** Counted when the node's report changes. */
 export interface FreeCpus {
-  /** The id of the NUMA node. */
   readonly cell: number;
   readonly cpus: number;
   /** How many of them are in cores that are free as a whole. */
   readonly inWholeCores: number;
 }
 
-/** Counts the CPUs of a node that are neither reserved for the system nor owned by a container, by NUMA node. */
+/** Without CPUs that are reserved for the system or owned by a container. */
 export function freeCpusOf({ host, reserved }: PlacementHost, owned: CpuSet): readonly FreeCpus[] {
   const free = host.online.minus(reserved).minus(owned);
   const whole = wholeCoresWithin(host, free);
@@ -33,22 +32,19 @@ export function freeCpusOf({ host, reserved }: PlacementHost, owned: CpuSet): re
   }));
 }
 
-/** The least that a pod needs on nodes of one model. */
+/** On nodes of one model. */
 export interface CoarseNeed {
   readonly cpus: number;
   readonly wholeCores: boolean;
-  /** Number of CPUs that must be in a single NUMA node, because the kubelet aligns the largest container; 0 for none. */
+  /** Because the kubelet aligns the largest container; 0 for none. */
   readonly inOneCell: number;
   /** NUMA nodes that are near each required network; undefined if no network restricts them. */
   readonly cells: ReadonlySet<number> | undefined;
 }
 
 /**
- * The least that a pod needs on a node with this hardware and configuration. A guest that spans NUMA nodes needs only
- * some CPUs near each network, so its networks do not limit where its CPUs are. Init containers may run anywhere and on
- * partial cores.
- *
- * @param wholeCores whether the pod must get whole cores there
+ * A guest that spans NUMA nodes needs only some CPUs near each network, so these do not limit where its CPUs are. Init
+ * containers may run anywhere and on partial cores. @param wholeCores whether the pod must get them there
  */
 export function coarseNeedOf(needs: PlacementNeeds, node: PlacementHost, wholeCores: boolean): CoarseNeed {
   const { request, networks, spansCells = false } = needs;
@@ -66,10 +62,7 @@ export function coarseNeedOf(needs: PlacementNeeds, node: PlacementHost, wholeCo
 }
 
 /**
- * The number of CPUs that would be left in the NUMA nodes that the pod could use; undefined if it does not fit.
- *
- * The fit is necessary but not sufficient: the exact prediction would also refuse a node that it excludes.
- *
+ * CPUs left in the NUMA nodes that the pod could use; undefined if the exact prediction would also refuse the node.
  * @param inFlight CPUs that pods in flight will take; they are still among the free ones
  */
 export function coarseFit(need: CoarseNeed, free: readonly FreeCpus[], inFlight: number): number | undefined {
@@ -91,10 +84,7 @@ export function coarseFit(need: CoarseNeed, free: readonly FreeCpus[], inFlight:
 }
 
 /**
- * Checks a node whose kubelet cannot be predicted only by counting: whether there are too few CPUs, on the node or near
- * a required network. Passing is not a promise. CPUs of pods in flight are subtracted from the node's free CPUs,
- * whatever NUMA nodes they will be on.
- *
+ * For a kubelet that cannot be predicted: passing is no promise. CPUs of pods in flight are subtracted from the node's.
  * @param assumed pods in flight on the node, which its report does not contain yet
  */
 export function countCheck(

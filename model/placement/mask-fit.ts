@@ -5,20 +5,17 @@ import { type SelectableNode, type SelectingSpec, selectionKey, selectsNode } fr
 import type { PlacementHost } from './needs.ts';
 import { type NodeVerdict, type Refused, refuse, UNCHECKED } from './verdict.ts';
 
-/** A host, with the CPUs that a mask can select. */
 export interface MaskHost {
-  /** Ids of the online CPUs, which may have gaps. */
+  /** They may have gaps. */
   readonly online: CpuSet;
-  /** CPUs of the shared pool, on which containers without exclusive CPUs run, without the reserved ones. */
+  /** CPUs of the shared pool without the reserved ones. */
   readonly usable: CpuSet;
   /** Whether its agent sets masks. Default: true. */
   readonly pinsVMs?: boolean | undefined;
 }
 
 export type MaskFit =
-  /**
-   * `mask` is the effective mask: the one in the request, or `all` if the host lacks CPUs and the request allows that.
-   */
+  /** `mask`: the one in the request, or `all` if the host lacks CPUs and the request allows that. */
   | { readonly fits: true; readonly mask: CpuMask; readonly fellBack: boolean }
   | {
       readonly fits: false;
@@ -36,9 +33,8 @@ const NOT_APPLIED: MaskFit = Object.freeze({
 });
 
 /**
- * Whether a host can apply a mask now: its agent sets masks, it has every CPU of the mask, by id, and each vCPU has one
- * that is neither reserved nor exclusive to another container. It predicts the check of the node's agent at the start
- * of the VM.
+ * Its agent sets masks, it has every CPU by id, and each vCPU has one that is neither reserved nor exclusive to another
+ * container: as the node's agent checks at the start of the VM.
  */
 export function fitMask({ mask, fixMismatch }: MaskRequest, { online, usable, pinsVMs }: MaskHost): MaskFit {
   if (pinsVMs === false) return NOT_APPLIED;
@@ -69,9 +65,7 @@ export function maskHostOf({
   return { online: host.online, usable: host.online.minus(reserved).minus(owned), pinsVMs };
 }
 
-/**
- * The verdict for a node that lacks CPUs of the mask, if the user allows `all` instead: the VM may use all of its CPUs.
- */
+/** The node lacks CPUs of the mask, and the user allows `all` instead. */
 export const MASK_FALLS_BACK: NodeVerdict = Object.freeze({
   ...UNCHECKED,
   warnings: ['lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node can keep the mask'],
@@ -84,10 +78,7 @@ export function judgeMask(maskRequest: MaskRequest, host: MaskHost): NodeVerdict
   return fit.fellBack ? MASK_FALLS_BACK : UNCHECKED;
 }
 
-/**
- * Changes the refusal of a node without a current report for VMs with a mask: without its agent, no component would pin
- * the VM or end its pause at the start.
- */
+/** Without its agent, no component would pin the VM or end its pause at the start. */
 export function maskNotReported({ kind, text }: Refused): Refused {
   return refuse(kind, `CPU mask cannot be applied: ${text}`);
 }
@@ -95,16 +86,15 @@ export function maskNotReported({ kind, text }: Refused): Refused {
 export interface MaskedVm {
   /** Undefined if the mask is invalid. */
   readonly maskRequest: MaskRequest | undefined;
-  /** Why no node is checked: the mask cannot be parsed or does not match the VM. */
+  /** The mask cannot be parsed or does not match the VM. */
   readonly fault: string | undefined;
-  /** The nodes that it may run on. */
   readonly selection: SelectingSpec;
 }
 
 /** Characters of the selectors as JSON. They are compared with every node. */
 const MAX_SELECTION_CHARACTERS = 16 * 1024;
 
-/** A VM or VMI with a mask that pins something or that is invalid; undefined for any other. */
+/** Undefined for a VM without a mask that pins something or is invalid. */
 export function maskedVmOf(template: MaskedTemplate & { readonly spec: SelectingSpec }): MaskedVm | undefined {
   const { nodeSelector, affinity } = template.spec;
   const selection = { nodeSelector, affinity };

@@ -16,43 +16,33 @@ import { type ReportedDevices, withUsage } from '../kubelet/usage.ts';
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 import type { NodeNetworks } from '../networks/reach.ts';
 
-/** A network interface with an affinity. */
 export interface NetworkNeed {
-  /** Names of its interfaces for the user; '' if unknown. */
+  /** '' if unknown. */
   readonly name: string;
   readonly kind: 'physnet' | 'tunnel';
-  /** Set if the kind is physnet. */
+  /** Of a physnet. */
   readonly physnet?: string | undefined;
   readonly affinity: 'required' | 'preferred' | 'none';
 }
 
-/** Needs of a pod in addition to those that kube-scheduler checks itself. */
+/** In addition to what kube-scheduler checks itself. */
 export interface PlacementNeeds {
   readonly request: PodRequest;
   readonly networks: readonly NetworkNeed[];
-  /**
-   * Whether the pod has the promise of whole cores (the full-pcpus-only annotation), whether or not the node's kubelet
-   * enforces it.
-   */
+  /** The promise of whole cores (full-pcpus-only annotation), whether or not the node's kubelet enforces it. */
   readonly wholeCores?: boolean | undefined;
-  /**
-   * Whether the guest sees the NUMA nodes that its CPUs span (guestMappingPassthrough); otherwise it is one guest cell.
-   */
+  /** guestMappingPassthrough: the guest sees the NUMA nodes that its CPUs span; otherwise it is one cell. */
   readonly spansCells?: boolean | undefined;
-  /** Threads of each core that the guest sees; default: 1. */
+  /** Default: 1. */
   readonly guestThreads?: number | undefined;
-  /** The CPU mask for the VM's vCPUs; only without exclusive CPUs. */
+  /** Only without exclusive CPUs. */
   readonly mask?: MaskRequest | undefined;
-  /**
-   * Whether the pod has whole CPUs without a reason to be exclusive: a kubelet without exclusive CPUs runs it on shared
-   * ones.
-   */
+  /** Whole CPUs without a reason to be exclusive: a kubelet without exclusive CPUs runs it on shared ones. */
   readonly mayShare?: boolean | undefined;
-  /** The result of needsKey, if it is already computed. */
   readonly key?: string | undefined;
 }
 
-/** A key that is equal for needs that differ only in the pod's uid: a node that fits one of them fits all. */
+/** Equal for needs that differ only in the pod's uid: a node that fits one of them fits all. */
 export function needsKey(needs: PlacementNeeds): string {
   if (needs.key !== undefined) return needs.key;
   const { request, networks, wholeCores = false, spansCells = false, mask, mayShare = false, guestThreads = 1 } = needs;
@@ -74,7 +64,7 @@ export function needsKey(needs: PlacementNeeds): string {
   ]);
 }
 
-/** A node prepared for placement, once for each report instead of once for each pod. */
+/** Prepared once for each report instead of once for each pod. */
 export interface PlacementHost {
   readonly host: Host;
   readonly kubelet: Kubelet | Unpredictable;
@@ -84,7 +74,6 @@ export interface PlacementHost {
   /** CPUs that are present and not online. */
   readonly offline: CpuSet;
   readonly owned: CpuSet;
-  /** Uids of the pods that own CPUs. */
   readonly owners: ReadonlySet<string>;
   /** Whether the kubelet assigns whole cores only (full-pcpus-only). */
   readonly wholeCoresOnly: boolean;
@@ -92,9 +81,7 @@ export interface PlacementHost {
   readonly sharedOnly: boolean;
   /** Policy of the topology manager; '' if it is not reported. */
   readonly alignment: string;
-  /** CPUs of the virtual switch's poll mode drivers. */
   readonly polled: CpuSet;
-  /** Whether the node's agent sets the CPU masks of VMs. */
   readonly pinsVMs: boolean;
   readonly networks: NodeNetworks;
   /** Those of the report. Undefined: not known, so pods that ask for one are not predicted. */
@@ -104,18 +91,12 @@ export interface PlacementHost {
 }
 
 export interface NotReported {
-  /** The state of the static memory manager. */
   readonly memory: boolean;
   /** Resources with unhealthy devices on NUMA nodes that the report does not name. */
   readonly unhealthy: ReadonlySet<string>;
 }
 
-/**
- * Prepares a node from its report.
- * @param nearest whether a kubelet version that is not predicted counts as the nearest one that is
- * @throws HostError if the report contradicts itself
- * @throws ParseError if a list is not a CPU list
- */
+/** @param nearest whether an unpredicted version counts as the nearest predicted one @throws HostError, ParseError */
 export function preparedHost(report: HostReport, nearest = false): PlacementHost {
   const host = createHost(report);
   const reserved = CpuSet.parse(report.reserved);
@@ -169,10 +150,7 @@ export function unpredictableFor(
   return unhealthy && `the NUMA nodes of unhealthy devices of ${unhealthy} are not reported`;
 }
 
-/**
- * Whether the kubelet refuses a pod that it cannot align (restricted, single-numa-node). With any other policy,
- * additional free CPUs never cost a pod its place.
- */
+/** restricted, single-numa-node. With any other policy, more free CPUs never cost a pod its place. */
 export function alignsOrRefuses({ alignment }: PlacementHost): boolean {
   return alignment === 'restricted' || alignment === 'single-numa-node';
 }
@@ -182,24 +160,16 @@ export function sharesOn({ mayShare }: PlacementNeeds, { sharedOnly }: Placement
   return mayShare === true && sharedOnly;
 }
 
-/**
- * Whether a node keeps the promise of whole cores. The promise covers cores with two threads, and larger cores only if
- * the pod was padded to them because kubelets require it. Other nodes with larger cores may assign single threads.
- */
+/** The promise covers cores with two threads, and larger ones only if the pod was padded to them. */
 export function keepsWholeCores({ wholeCores, request }: PlacementNeeds, { host }: PlacementHost): boolean {
   if (wholeCores !== true) return false;
   if (host.threadsPerCore <= ANNOTATED_THREADS_PER_CORE) return true;
   return request.containers.every(({ kind, cpus }) => kind === 'init' || cpus % host.threadsPerCore === 0);
 }
 
-/** The owners of a node's CPUs, in the form of a report. */
 export type ReportedAssignments = HostReport['assignments'];
 
-/**
- * The same node with different pods on it; much cheaper than preparing it again.
- * @param usage the devices and memory of these pods, from `usageOf`
- * @throws ParseError if a list is not a CPU list
- */
+/** Much cheaper than preparing it again. @param usage of these pods, from `usageOf` @throws ParseError */
 export function withAssignments(node: PlacementHost, assignments: ReportedAssignments, usage = ''): PlacementHost {
   return withOwners(node, assignmentsOf(assignments), usage);
 }
@@ -230,7 +200,7 @@ export function withFreeResources(node: PlacementHost): PlacementHost {
   return withState(node, kubelet.initialState(state.pools, state.assignments));
 }
 
-/** The same node after the removal of some pods. Uids that are not on it change nothing. */
+/** Uids that are not on it change nothing. */
 export function withoutPods(node: PlacementHost, uids: ReadonlySet<string>): PlacementHost {
   const { kubelet, state } = node;
   if ('unpredictable' in kubelet || !state) return node;
@@ -242,7 +212,7 @@ function withState(node: PlacementHost, state: KubeletState): PlacementHost {
   return Object.freeze({ ...node, state, owned: cpusOf(state.assignments), owners: new Set(state.assignments.keys()) });
 }
 
-/** The NUMA nodes of a network; undefined if the node does not have the network. */
+/** Undefined if the node does not have the network. */
 export function cellsOfNetwork({ physnets, tunnel }: NodeNetworks, need: NetworkNeed): CpuSet | undefined {
   return need.kind === 'tunnel' ? tunnel : physnets.get(need.physnet ?? '');
 }

@@ -7,7 +7,7 @@ import { type NodeRooms, outOfReach } from '../networks/reach.ts';
 import { cellsOfNetwork, locatedNetworks, networkNeedText, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { freeCores, type Refusal, refusal } from './refusal.ts';
 
-/** The ids of the NUMA nodes of the CPUs, ascending. */
+/** Ids, ascending. */
 export function cellsTouched(host: Host, cpus: CpuSet): number[] {
   return host.cells.filter((cell) => cell.cpus.intersects(cpus)).map((cell) => cell.id);
 }
@@ -15,12 +15,9 @@ export function cellsTouched(host: Host, cpus: CpuSet): number[] {
 type Located = ReturnType<typeof locatedNetworks>[number];
 
 /**
- * Whether CPUs are near the required networks of a pod, on a node that can place the pod there (see unfitForNetworks).
- *
- * As in Nova, a network that the node lacks, or whose NUMA node is unknown, does not constrain the CPUs (there is a
- * warning), and a network on several NUMA nodes is satisfied by any of them. A guest with one cell needs all its CPUs
- * near every network. A guest that sees the NUMA nodes of its CPUs needs one of them for each network.
- *
+ * Near the required networks, on a node that can place the pod there (see unfitForNetworks). As in Nova, a network that
+ * the node lacks, or of unknown place, does not constrain the CPUs, and any of a network's NUMA nodes will do. A guest
+ * with one cell needs all its CPUs near every network; one that sees its NUMA nodes, one of them for each.
  * Source: nova/virt/hardware.py, _numa_cells_support_network_metadata.
  */
 export function networkVerdict(
@@ -46,7 +43,6 @@ export function networkVerdict(
   return elsewhere(needs, node, state, missed, cpus);
 }
 
-/** Names the interface, its place, and the shortage there. */
 function elsewhere(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -66,7 +62,7 @@ function elsewhere(
   return refusal('network-elsewhere', text, details);
 }
 
-/** The online CPUs of the given NUMA nodes; unknown NUMA nodes add none. */
+/** Unknown NUMA nodes add none. */
 export function cpusOfCells(host: Host, cells: CpuSet): CpuSet {
   return host.cells.reduce((all, cell) => (cells.has(cell.id) ? all.union(cell.cpus) : all), CpuSet.EMPTY);
 }
@@ -85,7 +81,7 @@ export function unfitForNetworks(needs: PlacementNeeds, node: PlacementHost): Re
   return refusal(reason, text, { resource: 'network', ...counts });
 }
 
-/** By NUMA node: number of CPUs that pods can have there on an empty node. */
+/** By NUMA node, on an empty node. */
 export function roomsOf(host: Host, reserved: CpuSet, wholeCores: boolean): NodeRooms['rooms'] {
   const free = host.online.minus(reserved);
   const usable = wholeCores ? wholeCoresWithin(host, free) : free;

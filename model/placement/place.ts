@@ -22,27 +22,22 @@ import { scoreOf } from './score.ts';
 export type Placement =
   | {
       readonly outcome: 'admitted';
-      /** The resources that the kubelet would assign if it admits the pods in flight first. */
+      /** If it admits the pods in flight first. */
       readonly containers: readonly ContainerPlacement[];
-      /** The NUMA nodes of the exclusive CPUs. */
       readonly cells: readonly number[];
       /** 0 to 1, higher is better. */
       readonly score: number;
-      /** Information for the user, for example about a physnet that this node does not have. */
+      /** For example about a physnet that this node does not have. */
       readonly warnings: readonly string[];
     }
   | { readonly outcome: 'refused'; readonly refusal: Refusal }
-  /** It is unpredictable whether the kubelet would admit the pod; a policy decides. */
+  /** A policy decides. */
   | { readonly outcome: 'unpredictable'; readonly reason: string };
 
 /**
- * Predicts whether this node's kubelet would admit the pod, with which CPUs, and whether these are near its networks.
- * For a node that `unfitShape` does not refuse: it has made the checks that depend on the hardware alone.
- *
- * Pods in flight are included, except those that the report already contains. The pod must fit in whatever order the
- * kubelet admits them, because the order is unpredictable. If the report does not even have room for the pods in
- * flight, it is behind the kubelet, and the pod is refused. Pure: the function does not change its arguments.
- *
+ * Whether the kubelet would admit the pod, with which CPUs, and near its networks; for a node that `unfitShape` does
+ * not refuse. The pod must fit in whatever order the kubelet admits it and the pods in flight. Without room for those,
+ * the report is behind the kubelet, and the pod is refused.
  * @param assumed pods in flight on the node, which its report does not contain yet, oldest first
  */
 export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[]): Placement {
@@ -73,7 +68,7 @@ export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: 
   };
 }
 
-/** The CPUs of the containers that keep running, without those of init containers, which later containers reuse. */
+/** Of the containers that keep running: later containers reuse those of init containers. */
 export function exclusiveCpus(containers: readonly ContainerPlacement[]): CpuSet {
   return unionOf(containers.filter(({ kind }) => kind !== 'init').map(({ cpus }) => cpus));
 }
@@ -120,10 +115,7 @@ function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly Placemen
   return { state: after, refused };
 }
 
-/**
- * Whether the kubelet admits every pod, on suitable CPUs, in every order. It may not if pods share a resource of which it
- * chooses devices at random.
- */
+/** May be false if pods share a resource of which the kubelet chooses devices at random. */
 function anyOrder(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -150,10 +142,7 @@ function anyOrder(
   });
 }
 
-/**
- * Admissions to try before the search gives up, which take about a millisecond. Equal pods count once, so few searches
- * need as many.
- */
+/** About a millisecond. Equal pods count once, so few searches need as many. */
 const MAX_TRIES = 400;
 
 interface EveryOrder<T, S> {
@@ -167,12 +156,7 @@ interface EveryOrder<T, S> {
   readonly textOf: (state: S) => string;
 }
 
-/**
- * Whether every item is admitted in every order.
- *
- * It tries orders only once that differ by equal items, or that reach the same state with the same remaining items. If
- * the number of tries is still too high, the result is false: there is no promise without a check.
- */
+/** Equal items and equal states are tried once. Too many tries: false, because there is no promise without a check. */
 export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: EveryOrder<T, S>): boolean {
   const groups = new Map<string, T[]>();
   for (const item of items) {
@@ -208,16 +192,10 @@ export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: E
 const NONE: ReadonlySet<string> = new Set();
 
 /**
- * Pods bound to a node, and not yet in its report, that its kubelet would now refuse or place on unsuitable CPUs if it
- * admits them in the order of their binding.
- *
- * All of them fitted in every order when their room was reserved. If the kubelet aligns (restricted, single-numa-node),
- * a pod that ends can change the place of a pod in flight, so that another no longer fits. Only the order of binding
- * counts here: an eviction delays the pod's start, and an order that may not happen does not justify that.
- *
- * @param pods in the order of their binding
- * @param gone pods in the report that have ended since, as far as is known. A place counts as lost only if it is lost
- * with and without them.
+ * Pods in flight that the kubelet would now refuse or place badly in the order of their binding. All fitted when their
+ * room was reserved; but if the kubelet aligns, a pod that ends can change the place of one in flight. Other orders do
+ * not justify an eviction.
+ * @param gone pods in the report that have ended. A place counts as lost only if it is lost with and without them.
  */
 export function lostPlaces(
   node: PlacementHost,
@@ -232,10 +210,7 @@ export function lostPlaces(
   const lostAfter = after.state ? refusedInOrder(after, kubelet, after.state, pods) : NONE;
   return new Set([...lost].filter((uid) => lostAfter.has(uid)));
 }
-/**
- * Number of pods to predict: on the largest hosts (512 CPUs, 8 NUMA nodes) each takes milliseconds. Further ones follow
- * when the report contains the first.
- */
+/** On the largest hosts each prediction takes milliseconds. Further ones follow when the report has the first. */
 const MAX_PREDICTED_PODS = 8;
 /** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
 const MAX_PREDICTED_PODS_OF_MANY_CELLS = 2;

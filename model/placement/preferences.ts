@@ -12,11 +12,7 @@ import type { NetworkNeed, PlacementNeeds } from './needs.ts';
 
 type Fields = z.infer<typeof preferences>;
 
-/**
- * Data that affects a pod's placement and is not a request: preferred networks, and whether its guest sees the NUMA
- * nodes that its CPUs span. The webhook writes it as an annotation and overwrites any existing value. It only affects
- * its own pod, so a forged one harms no other pod.
- */
+/** The webhook overwrites any existing value. It affects only its own pod, so a forged one harms no other. */
 export type PlacementPreferences = { readonly [Name in keyof Fields]: Readonly<Fields[Name]> };
 
 export const NO_PREFERENCES: PlacementPreferences = Object.freeze({
@@ -26,7 +22,6 @@ export const NO_PREFERENCES: PlacementPreferences = Object.freeze({
   guestThreads: 1,
 });
 
-/** Number of networks, characters of a resource's name, and of the interface names of one network. */
 const MAX_PREFERENCES = 64;
 const MAX_RESOURCE_CHARACTERS = 317;
 const MAX_NAMES_CHARACTERS = 200;
@@ -36,7 +31,6 @@ const preferences = z.object({
   /** Device resources of networks: `physnet.plumbline.dev/east`, `plumbline.dev/tunnel`. */
   preferred: z.array(z.string().max(MAX_RESOURCE_CHARACTERS)).max(MAX_PREFERENCES).catch([]),
   spansCells: z.boolean().catch(false),
-  /** Threads of each core that the guest sees. */
   guestThreads: z.number().int().min(1).max(MAX_GUEST_THREADS).catch(1),
   /** For each such resource, the interfaces on its network, for messages. */
   interfaces: z
@@ -45,7 +39,7 @@ const preferences = z.object({
     .catch({}),
 });
 
-/** The preferences as the annotation's value: JSON without fields that have their default. */
+/** JSON without fields that have their default. */
 export function formatPreferences({ preferred, spansCells, interfaces, guestThreads }: PlacementPreferences): string {
   return JSON.stringify({
     ...(preferred.length > 0 && { preferred }),
@@ -55,12 +49,11 @@ export function formatPreferences({ preferred, spansCells, interfaces, guestThre
   });
 }
 
-/** Number of interfaces of one network in a message, and characters of a name. */
 const MAX_NAMED_INTERFACES = 4;
 
 const MAX_NAME_CHARACTERS = 63;
 
-/** Interface names by the resource of their network, in the form of PlacementPreferences. */
+/** In the form of PlacementPreferences. */
 export function interfacesBy(
   resources: readonly (readonly [resource: string, name: string])[],
 ): Record<string, string> {
@@ -71,16 +64,13 @@ export function interfacesBy(
   return Object.fromEntries([...names].slice(0, MAX_PREFERENCES).map(([resource, list]) => [resource, some(list)]));
 }
 
-/**
- * Parses the annotation. Malformed text has no preferences: a preference never prevents a placement. Each field is
- * checked separately, because a webhook of another version may write one differently.
- */
+/** Malformed text has no preferences. Each field is checked separately: another version may write one differently. */
 export function parsePreferences(text: string | undefined): PlacementPreferences {
   if (text === undefined) return NO_PREFERENCES;
   return preferences.safeParse(parseJson(text)).data ?? NO_PREFERENCES;
 }
 
-/** The network of a device resource, or undefined if the resource does not stand for one. */
+/** Undefined if the resource does not stand for one. */
 export function networkOfResource(
   resource: string,
   affinity: NetworkNeed['affinity'],
@@ -108,10 +98,7 @@ export function neededNetworks(
 /** KubeVirt 1.8 and later, and 1.7, select nodes by one of these labels, for VMs with dedicatedCpuPlacement only. */
 export const DEDICATED_SELECTORS: readonly string[] = ['kubevirt.io/cpumanager', 'cpumanager'];
 
-/**
- * The needs of a pod, from the pod alone: the webhook has written them there.
- * @throws ParseError if an amount is not a quantity, or a CPU mask cannot be parsed
- */
+/** From the pod alone: the webhook has written them there. @throws ParseError */
 export function placementNeedsOf(pod: PodShape): PlacementNeeds {
   const request = podRequestOf(pod);
   const devices = request.containers.flatMap((container) => [...container.devices.keys()]);
@@ -130,7 +117,7 @@ export function placementNeedsOf(pod: PodShape): PlacementNeeds {
   };
 }
 
-/** The same, but undefined for a pod with a malformed amount or mask: its needs are then not checked. */
+/** Undefined for a malformed amount or mask: the pod's needs are then not checked. */
 export function readableNeedsOf(pod: PodShape): PlacementNeeds | undefined {
   try {
     return placementNeedsOf(pod);
@@ -140,10 +127,7 @@ export function readableNeedsOf(pod: PodShape): PlacementNeeds | undefined {
   }
 }
 
-/**
- * Whether a pod with whole CPUs is useless on shared ones: the launcher of a VM with dedicatedCpuPlacement, or a pod
- * that asks for whole cores. Any other pod with whole CPUs is Guaranteed for other reasons, and most nodes share CPUs.
- */
+/** Any other pod with whole CPUs is Guaranteed for other reasons. */
 function asksForOwnCpus({ metadata, spec }: PodShape): boolean {
   const dedicated = DEDICATED_SELECTORS.some((label) => spec?.nodeSelector?.[label] === 'true');
   return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);
@@ -154,10 +138,7 @@ export function isExclusive({ request }: Pick<PlacementNeeds, 'request'>): boole
   return request.containers.some(({ cpus }) => cpus > 0);
 }
 
-/**
- * Whether the webhook has padded the pod. A launcher that the webhook did not see has an odd number of CPUs, which no
- * node can assign as whole cores: it may run on any node that assigns threads.
- */
+/** A launcher that the webhook did not see has an odd number of CPUs: it may run on any node that assigns threads. */
 function isPadded({ containers }: PodRequest): boolean {
   return containers.every(({ kind, cpus }) => kind === 'init' || isAligned(cpus, ANNOTATED_THREADS_PER_CORE));
 }

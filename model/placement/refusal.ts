@@ -6,12 +6,10 @@ import type { PlacementHost } from './needs.ts';
 
 /** Texts that kube-scheduler counts: without numbers and names. */
 const TEXTS = {
-  /** The node's CPU manager assigns no exclusive CPUs. */
   'no-exclusive-cpus': 'node gives no exclusive CPUs',
   misaligned: 'CPU request is not whole cores',
   'too-few-whole-cores': 'too few free whole cores',
   'too-few-cpus': 'too few free CPUs',
-  /** The kubelet does not know the whole cores. */
   'offline-threads': 'node has cores with an offline thread',
   /** Cores or sockets differ in size, so the kubelet does not know the whole cores. */
   'uneven-cores': 'node has cores of different sizes',
@@ -37,17 +35,14 @@ const TEXTS = {
   resources: 'resources short on the node',
 } as const;
 
-/**
- * Why a node cannot run a pod. There are few and stable values: they label metrics and determine what is tried next.
- */
+/** Few and stable values: they label metrics and determine what is tried next. */
 export type RefusalReason = keyof typeof TEXTS;
 
 export interface Refusal {
   readonly reason: RefusalReason;
-  /** Text for kube-scheduler, which counts nodes by it. */
+  /** kube-scheduler counts nodes by it. */
   readonly text: string;
   readonly detail: string;
-  /** The resource that prevents the placement. */
   readonly resource: 'cpus' | 'cores' | 'numa' | 'network' | 'other';
   readonly where?: readonly number[] | undefined;
   /** CPUs, also if it needs whole cores. */
@@ -55,15 +50,14 @@ export interface Refusal {
   readonly available?: number | undefined;
 }
 
-/** A refusal with the fixed text of its reason. `detail` names the values. */
+/** With the fixed text of its reason. `detail` names the values. */
 export function refusal(reason: RefusalReason, detail: string, more: Partial<Refusal> = {}): Refusal {
   return { resource: 'other', ...more, reason, text: TEXTS[reason], detail };
 }
 
 /**
- * Why a node can never promise whole cores. The kubelet divides CPUs by cores, and so treats a hybrid processor as one
- * without SMT. It gives whole cores although reserved CPUs split one, except where it distributes CPUs across NUMA
- * nodes.
+ * The kubelet divides CPUs by cores, and so treats a hybrid processor as one without SMT. It gives whole cores although
+ * reserved CPUs split one, except where it distributes CPUs across NUMA nodes.
  */
 export function unfitForWholeCores({ host, reserved, offline, kubelet }: PlacementHost): Refusal | undefined {
   const uneven = unevenCore(host);

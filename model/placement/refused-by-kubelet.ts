@@ -10,9 +10,7 @@ import { freeCores, type Refusal, refusal } from './refusal.ts';
 
 type Rejected = Extract<Admission, { admitted: false }>;
 
-/**
- * Converts a kubelet's rejection into a refusal with the resource, its place, the requested and the available amount.
- */
+/** With the resource, its place, the requested and the available amount. */
 export function refusedByKubelet(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -59,7 +57,6 @@ function tooFewCores({ request }: PlacementNeeds, node: PlacementHost, state: Ku
   return refusal('too-few-whole-cores', text, { resource: 'cores', ...counts });
 }
 
-/** The required network near which too few CPUs are free. */
 function networkElsewhere(
   needs: PlacementNeeds,
   node: PlacementHost,
@@ -77,10 +74,7 @@ function networkElsewhere(
   return undefined;
 }
 
-/**
- * The init container because of which the kubelet rejects the pod. In container scope it gets its CPUs first, and a
- * later container reuses them, so that the kubelet places that container on the same NUMA node.
- */
+/** The init container that ties a later one, which reuses its CPUs, to its NUMA node (in container scope). */
 function tiedByInit(
   { request }: PlacementNeeds,
   node: PlacementHost,
@@ -103,7 +97,6 @@ function tiedByInit(
   return refusal('tied-by-init', text, { resource: 'numa', where: cells, ...shortage(largest.cpus, free) });
 }
 
-/** The resource for which no NUMA node has enough together with the others. */
 function noCommonNode(
   { request }: PlacementNeeds,
   node: PlacementHost,
@@ -119,18 +112,15 @@ function noCommonNode(
   return refusal('no-common-node', text, { resource: 'numa', ...shortage(needed, Math.max(0, ...byCell.values())) });
 }
 
-/** The amounts of a refusal if there is a shortage; more than enough may be free, and in the wrong places. */
+/** More than enough may be free, and in the wrong places. */
 function shortage(needed: number, available: number): Pick<Refusal, 'needed' | 'available'> {
   return available < needed ? { needed: needed, available } : {};
 }
 
-/** Amounts of one resource by the id of the NUMA node. */
+/** By the id of the NUMA node. */
 type ByCell = ReadonlyMap<number, number>;
 
-/**
- * The device or kind of memory because of which a kubelet rejects a pod, with its place and amounts; undefined if the
- * CPUs are the reason.
- */
+/** With its place and amounts; undefined if the CPUs are the reason. */
 export function shortResource(
   request: PodRequest,
   { host, reserved }: PlacementHost,
@@ -187,7 +177,7 @@ function shortMemory(type: string, byCell: ByCell, bytes: number, { free, needed
   return `${amountText(type, bytes)} needed, ${places.join(', ')}`;
 }
 
-/** The NUMA nodes of each free device; undefined if the resource has no limited devices. */
+/** Undefined if the resource has no limited devices. */
 function freeDevices(state: KubeletState, resource: string): (readonly number[] | undefined)[] | undefined {
   const pool = state.pools.get(resource);
   if (pool === undefined || pool.endless) return undefined;
@@ -201,7 +191,7 @@ function cellsWith(amounts: ByCell, least: number): number[] {
   return [...amounts].filter(([, amount]) => amount >= least).map(([id]) => id);
 }
 
-/** Amounts for messages: `free by NUMA node: 0: 3, 1: 32`. */
+/** `free by NUMA node: 0: 3, 1: 32`. */
 export function freeByCell(amounts: ByCell): string {
   return `free by NUMA node: ${[...amounts].map(([id, amount]) => `${id}: ${amount}`).join(', ')}`;
 }

@@ -3,29 +3,25 @@ import type { KubeletState } from '../kubelet/state.ts';
 import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, cpusOfCells } from './networks.ts';
 
-/** Weights of the three parts of housekeeping. They sum to 1. */
+/** They sum to 1. */
 const WEIGHTS = { keepsNicCells: 3 / 6, packs: 2 / 6, keepsCores: 1 / 6 } as const;
 /**
- * Largest score that housekeeping contributes if no network is preferred. The extender's score counts five times as
- * much as one of kube-scheduler's: with a larger value, packing would outweigh a soft spread constraint or
- * anti-affinity of the user.
+ * If no network is preferred. The extender's score counts five times as much as one of kube-scheduler's: with more,
+ * packing would outweigh a soft spread constraint or anti-affinity of the user.
  */
 const HOUSEKEEPING = 0.6;
 /** Weight of nearness if a network is preferred: a node that is better by this much wins whatever the rest is. */
 const NEARNESS = 0.8;
-/**
- * Nearness of a network that is on the node but away from the CPUs: worse than near, and better than a node without the
- * network.
- */
+/** Of a network that is on the node but away from the CPUs. */
 const ON_NODE = 0.5;
 
 /** Factor for guests with threads on a node without SMT: the worst node with SMT is as good. */
 const WITHOUT_SMT = 1 - HOUSEKEEPING;
 
 /**
- * The score of a placement, from 0 to 1. It is high if the CPUs are near the preferred networks, or at least on a node
- * that has them. Then it is higher if the placement avoids the NUMA nodes of other NICs, fills nodes that are already
- * full so that large VMs find empty ones, and breaks no whole core. Guests with threads prefer nodes with SMT.
+ * 0 to 1: first near the preferred networks, or on a node that has them. Then by avoiding NUMA nodes of other NICs,
+ * filling full nodes so that large VMs find empty ones, and breaking no whole core. Guests with threads prefer nodes
+ * with SMT.
  */
 export function scoreOf(needs: PlacementNeeds, node: PlacementHost, state: KubeletState, cpus: CpuSet): number {
   const lacksThreads = (needs.guestThreads ?? 1) > 1 && node.host.threadsPerCore === 1;
@@ -58,7 +54,7 @@ function nearness(needs: PlacementNeeds, node: PlacementHost, cpus: CpuSet): num
   return sum / preferred.length;
 }
 
-/** CPUs on NUMA nodes that have the NIC of some network and of none that this pod has an affinity to. */
+/** Of some network, and of none that this pod has an affinity to. */
 function nicCpus(needs: PlacementNeeds, { host, networks }: PlacementHost): CpuSet {
   const all = [...networks.physnets.values(), networks.tunnel ?? CpuSet.EMPTY];
   // A network on every NUMA node distinguishes none of them.
@@ -70,7 +66,6 @@ function nicCpus(needs: PlacementNeeds, { host, networks }: PlacementHost): CpuS
   return cpusOfCells(host, nicCells.minus(own));
 }
 
-/** Number of cores that were completely free and would be taken only in part. */
 function brokenCores({ host }: PlacementHost, state: KubeletState, cpus: CpuSet): number {
   return host.cores.filter(
     (core) => core.isSubsetOf(state.defaultSet) && core.intersects(cpus) && !core.isSubsetOf(cpus),

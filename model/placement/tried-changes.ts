@@ -3,7 +3,7 @@ import { podCpus } from '../kubelet/pod-request.ts';
 import { type PlacementHost, type PlacementNeeds, withAssignments } from './needs.ts';
 import { judgeHost } from './verdict.ts';
 
-/** Whether a node that refuses a pod would accept it after a change, tried against the prediction of its kubelet. */
+/** Tried against the prediction of the node's kubelet. */
 export interface TriedChanges {
   /** If every VM on the node ended. */
   readonly emptied: boolean;

@@ -15,7 +15,7 @@ import { unfitForNetworks } from './networks.ts';
 import { exclusiveCpus, placeOnFit } from './place.ts';
 import { type Refusal, type RefusalReason, refusal, unfitForWholeCores } from './refusal.ts';
 
-/** Why a node is refused; a metric label. */
+/** A metric label. */
 export type RefusalKind =
   | RefusalReason
   | 'unknown-node'
@@ -39,16 +39,15 @@ export type NodeVerdict =
       readonly score: number;
       /** CPUs that the kubelet would assign; undefined if that is not predicted. */
       readonly cpus: CpuSet | undefined;
-      /** The NUMA nodes of these CPUs. */
       readonly cells: readonly number[];
       readonly warnings: readonly string[];
     }
   | {
       readonly fits: false;
       readonly kind: RefusalKind;
-      /** Text with few distinct values, because the scheduler counts nodes by it. */
+      /** Few distinct values: the scheduler counts nodes by it. */
       readonly text: string;
-      /** Text for people: the resource, its place, the requested and the available amount. */
+      /** For people: the resource, its place, the requested and the available amount. */
       readonly detail: string;
       /** Missing CPUs; undefined if no number would help. */
       readonly missing?: number | undefined;
@@ -56,15 +55,10 @@ export type NodeVerdict =
 
 export type Refused = Extract<NodeVerdict, { fits: false }>;
 
-/**
- * Prefix of each refusal because of a DPU; identifies it in the text that the scheduler writes into a pod's condition.
- */
+/** It identifies a refusal in the text that the scheduler writes into a pod's condition. */
 export const DPU_REFUSAL = 'DPU not ready';
 
-/**
- * How to treat nodes that cannot be predicted: refuse them, or pass them with the lowest score if they have enough CPUs
- * by count. `nearest` does so only where another reason than the kubelet's version prevents the prediction.
- */
+/** For unpredictable nodes: `count-check` passes those with enough CPUs by count, with the lowest score. */
 export type UnpredictablePolicy = 'refuse' | 'count-check' | 'nearest';
 
 export const LOWEST_SCORE = 0;
@@ -73,14 +67,11 @@ const HIGHEST_SCORE = 10;
 const MAX_WARNINGS = 8;
 const MAX_WARNING_CHARACTERS = 300;
 
-/**
- * The verdict of a node that cannot run a pod. `text` has few distinct values, `detail` contains the node's own values.
- */
+/** `text` has few distinct values, `detail` contains the node's own values. */
 export function refuse(kind: RefusalKind, text: string, detail = text): Refused {
   return { fits: false, kind, text, detail };
 }
 
-/** The verdict of a node without a current report. */
 export const NO_REPORT = refuse('no-report', 'node does not report its topology');
 export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped reporting');
 
@@ -88,7 +79,6 @@ export const STALE_REPORT = refuse('stale-report', 'node’s agent has stopped r
 export const staleRefusal = ({ detail }: Refused): Refused =>
   refuse('stale-report', STALE_REPORT.text, `its agent has stopped reporting; by its last report: ${detail}`);
 
-/** The verdict of a node that passes without a prediction. */
 export const UNCHECKED: NodeVerdict = Object.freeze({
   fits: true,
   score: LOWEST_SCORE,
@@ -97,10 +87,7 @@ export const UNCHECKED: NodeVerdict = Object.freeze({
   warnings: [],
 });
 
-/**
- * The verdict of a node: whether its kubelet would admit the pod, on CPUs near its networks.
- * @param assumed pods in flight on the node, which its report does not contain yet, oldest first
- */
+/** @param assumed pods in flight on the node, which its report does not contain yet, oldest first */
 export function judgeHost(
   needs: PlacementNeeds,
   host: PlacementHost,
@@ -145,7 +132,7 @@ export function judgeByCount(
   return shortage ? refusedFor(shortage) : UNCHECKED;
 }
 
-/** Why every node with this hardware and configuration is refused, whatever runs there. */
+/** Whatever runs there. */
 export function unfitShape(
   needs: PlacementNeeds,
   host: PlacementHost,
@@ -179,17 +166,13 @@ function hangs({ request }: PlacementNeeds, { kubelet, state }: PlacementHost): 
   return refusedFor(refusal('hangs-kubelet', admission.message));
 }
 
-/** The verdict for a predicted refusal by the kubelet. */
 function refusedFor({ reason, text, detail, needed, available }: Refusal): Refused {
   const refused = refuse(reason, text, detail);
   const missing = needed === undefined || available === undefined ? 0 : needed - available;
   return missing > 0 ? { ...refused, missing } : refused;
 }
 
-/**
- * Why the node is refused because of an absent network. The kubelet starts a pod even if no plugin advertises a
- * resource that it requests, so this check must refuse it.
- */
+/** The kubelet starts a pod even if no plugin advertises a resource that it requests. */
 function absentNetwork(needs: PlacementNeeds, { networks }: PlacementHost): string | undefined {
   const absent = needs.networks.find(
     (need) => need.affinity === 'required' && cellsOfNetwork(networks, need) === undefined,
@@ -198,14 +181,9 @@ function absentNetwork(needs: PlacementNeeds, { networks }: PlacementHost): stri
   return absent.kind === 'tunnel' ? 'the tunnel' : `physnet ${absent.physnet}`;
 }
 
-/** Refusals because room is missing: other pods use it, or the node is too small. */
 export const FOR_ROOM: readonly RefusalKind[] = ['too-few-whole-cores', 'too-few-cpus', 'resources', 'no-common-node'];
 
-/**
- * Why a node could not hold a pod even if it were empty. Undefined if it could, or if it lacks something other than
- * room.
- * @throws ParseError if a list of the report is not a CPU list
- */
+/** Even if it were empty; undefined if it lacks something other than room. @throws ParseError */
 export function tooLargeFor(needs: PlacementNeeds, host: PlacementHost): Refused | undefined {
   const verdict = judgeHost(needs, withAssignments(host, []), [], 'count-check');
   return !verdict.fits && FOR_ROOM.includes(verdict.kind) ? verdict : undefined;

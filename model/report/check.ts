@@ -7,36 +7,28 @@ import type { ReportedDevices } from '../kubelet/usage.ts';
 import { bytesText } from '../quantity.ts';
 
 /**
- * A node's report affects others as well: the padding of a VM that may run there, and the networks of the cluster. It
- * is therefore compared with another source about the node, its Node object. A report that contradicts it, or that
- * cannot be parsed, is in quarantine: the node counts as one without a report until the report is corrected.
+ * A report affects other nodes: the padding of VMs, and the networks of the cluster. One that contradicts its Node, or
+ * that cannot be parsed, is in quarantine: the node counts as one without a report.
  */
 export interface ReportFault {
   /** Stable; a metric label. */
   readonly code: 'contradiction' | 'unknown-format' | 'more-cpus' | 'more-devices' | 'threads-per-core';
-  /** Text for people, with limited length whatever the report contains. */
+  /** With limited length whatever the report contains. */
   readonly message: string;
 }
 
-/** Facts about the machine from a Node object. */
 export interface NodeFacts {
   /** status.capacity.cpu: number of CPUs that the kubelet counts. Undefined: unknown. */
   readonly cpus?: number | undefined;
   /** Devices in status.capacity by resource. Undefined: unknown. */
   readonly capacity?: ReadonlyMap<string, number> | undefined;
-  /** The label kubernetes.io/arch, or else the architecture in status.nodeInfo. */
   readonly arch?: string | undefined;
 }
 
-/** Largest number of hardware threads per core, by architecture. */
 const MAX_THREADS: Readonly<Record<string, number>> = { amd64: 2, arm64: 4, ppc64le: 8, riscv64: 4, s390x: 2 };
-/** Common number of threads per core. Larger numbers are compared among nodes if the architecture is unknown. */
-const COMMON_THREADS = 2;
 const MAX_MESSAGE_CHARACTERS = 256;
-/** Number of nodes that must agree before another one counts as an outlier. */
-const MIN_OTHER_CORES = 2;
 
-/** Why a report that cannot be parsed is in quarantine. @param error the error of the parser */
+/** @param error the error of the parser */
 export function faultOfError(error: unknown): ReportFault {
   const format = error instanceof z.ZodError ? error.issues.find(({ path }) => path[0] === 'format') : undefined;
   if (format !== undefined) {
@@ -51,11 +43,8 @@ export function faultOfError(error: unknown): ReportFault {
 }
 
 /**
- * Why a report cannot be true for its node, or undefined. Fewer CPUs than the node has only affect the node itself.
- *
- * Devices count like CPUs, from the first report. The kubelet writes a Node some seconds after a device plugin has
- * registered, so agents report no devices until the Node has them all; and a kubelet that restarts writes a capacity of
- * 0 until the plugin has registered again, which contradicts no report.
+ * Fewer CPUs than the node has only affect the node itself. Devices count from the first report: agents report none
+ * until the Node has them all, and a kubelet that restarts writes a capacity of 0, which contradicts no report.
  */
 export function checkReport(
   { online, threadsPerCore }: Pick<Host, 'online' | 'threadsPerCore'>,
@@ -84,34 +73,9 @@ export function checkReport(
   };
 }
 
-/** Values of a report that are compared among nodes. */
-export interface ComparedReport {
-  readonly threadsPerCore: number;
-  readonly arch?: string | undefined;
-}
-
-/**
- * Reports that stand alone and whose architecture has no known limit: more than two threads per core, while all other
- * nodes, at least MIN_OTHER_CORES, agree on a smaller number.
- */
-export function outliers<K>(reports: ReadonlyMap<K, ComparedReport>): Map<K, ReportFault> {
-  const counts = new Map<number, number>();
-  for (const { threadsPerCore } of reports.values()) counts.set(threadsPerCore, (counts.get(threadsPerCore) ?? 0) + 1);
-  const faults = new Map<K, ReportFault>();
-  for (const [key, { threadsPerCore, arch = '' }] of reports) {
-    if (threadsPerCore <= COMMON_THREADS || MAX_THREADS[arch] !== undefined) continue;
-    const [other, ...more] = [...counts.keys()].filter((threads) => threads !== threadsPerCore);
-    const agree = counts.get(threadsPerCore) === 1 && other !== undefined && more.length === 0;
-    if (!agree || other > threadsPerCore || reports.size < MIN_OTHER_CORES + 1) continue;
-    const message = `the report has ${threadsPerCore} threads per core, all ${reports.size - 1} other nodes have ${other}, and the Node has no label kubernetes.io/arch that explains it`;
-    faults.set(key, { code: 'threads-per-core', message });
-  }
-  return faults;
-}
-
 const MAX_RESOURCE_CHARACTERS = 256;
 
-/** Free devices and memory by resource in a report, as text for people: `NUMA 0: 3 of 4 free`. */
+/** For people: `NUMA 0: 3 of 4 free`. */
 export function freeResources({ devices = [], memoryManager }: Pick<HostReport, 'devices' | 'memoryManager'>) {
   const parts = devices.flatMap(({ resource, groups }) =>
     groups.map(({ cells, total, free }) => [resource, `${cells ? `NUMA ${cells}: ` : ''}${free} of ${total} free`]),

@@ -1,23 +1,18 @@
 import { isLater, type Place, type PodObservation, type Reservation, type ReservationEnd } from './reservation.ts';
 
 export interface ReservationsOptions<P> {
-  /**
-   * Whether the node needs no reservation for the pod: its report contains the pod's CPUs, or the pod takes none there.
-   */
+  /** Its report contains the pod's CPUs, or the pod takes none there. */
   readonly isShown: (node: string, uid: string, pod: P) => boolean;
-  /** Called when the reservations on a node have changed. */
   readonly onAssumed?: (node: string) => void;
   readonly onEnd?: (reservation: Reservation<P>, end: ReservationEnd) => void;
 }
 
-/** The result of a filter call. */
 export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' | 'pod' | 'hadNomination'> {
   readonly namespace: string;
   /** Empty: every node refused the pod. */
   readonly places: ReadonlyMap<string, Place>;
-  /** The pod's resourceVersion in the scheduler's request. */
   readonly version: string;
-  /** When the reservation expires: not before the scheduler has bound the pod or given up. */
+  /** Not before the scheduler has bound the pod or given up. */
   readonly expires: number;
 }
 
@@ -58,15 +53,11 @@ export class Reservations<P> {
     return this.#tentative().length;
   }
 
-  /** The same for the pods of one namespace. */
   unboundIn(namespace: string): number {
     return this.#tentative().filter((reservation) => reservation.namespace === namespace).length;
   }
 
-  /**
-   * Whether the scheduler has nominated a node that a filter call had reserved: it then nominates its choice for every
-   * pod that waits before its binding, which ends the reservation of the other nodes.
-   */
+  /** The scheduler then nominates its choice for every pod that waits before its binding: other nodes become free. */
   get nominatesChoice(): boolean {
     return this.#nominatesChoice;
   }
@@ -84,16 +75,13 @@ export class Reservations<P> {
     return this.#nodeOf.get(uid) === node;
   }
 
-  /** Reservations on a node, oldest first, without the reservation of one pod. */
+  /** Oldest first, without the reservation of one pod. */
   assumedOn(node: string, except?: string): Reservation<P>[] {
     const reservations = this.#assumed.get(node);
     return reservations === undefined ? [] : reservations.filter(({ uid }) => uid !== except);
   }
 
-  /**
-   * Records a filter result: the scheduler may bind the pod to any of these nodes and to no other. It replaces any
-   * earlier reservation of the pod.
-   */
+  /** The scheduler may bind the pod to these nodes only. It replaces an earlier reservation. */
   reserve({ uid, ...made }: NewReservation<P>): void {
     // The scheduler's cache is outdated: no decision about a pod that already has a node can take effect.
     if (this.#reservations.get(uid)?.kind === 'bound' || this.#settled.has(uid)) return;
@@ -108,7 +96,6 @@ export class Reservations<P> {
     if (reservation && reservation.kind !== 'bound') this.#end(reservation, 'filtered-again');
   }
 
-  /** Records a pod from the watch or from a list. */
   observe(sight: PodObservation<P>): void {
     const { uid, node, nominated } = sight;
     if (sight.terminal) this.#gone(uid, 'terminal');
@@ -117,12 +104,10 @@ export class Reservations<P> {
     else this.#sawWaiting(sight);
   }
 
-  /** Records that a pod was deleted. */
   deleted(uid: string): void {
     this.#gone(uid, 'deleted');
   }
 
-  /** Records a node's report; `shown` are the pods in it. */
   reported(node: string, reportedUids: Iterable<string>): void {
     for (const uid of reportedUids) {
       const reservation = this.#reservations.get(uid);
@@ -134,7 +119,6 @@ export class Reservations<P> {
     }
   }
 
-  /** Ends expired reservations. */
   expire(now: number): void {
     for (const reservation of this.#tentative()) {
       if ((reservation.expires ?? 0) <= now) this.#end(reservation, 'expired');
@@ -193,16 +177,12 @@ export class Reservations<P> {
     this.#add({ ...reservation, id: ++this.#lastId });
   }
 
-  /** Limits a reservation to one of its nodes. */
   #narrow(reservation: Reservation<P>, node: string, kind: 'nominated' | 'bound'): void {
     this.#remove(reservation);
     this.#add({ ...reservation, kind, places: new Map([[node, reservation.places.get(node)]]), expires: undefined });
   }
 
-  /**
-   * Removes one node, whose report contains the pod, from a reservation: the report counts its CPUs there. The report
-   * may be ahead of the pod's own watch, or it may be wrong: then only its own node is without the reservation.
-   */
+  /** The report counts the pod's CPUs there. It may be ahead of the pod's own watch, or wrong. */
   #leave(reservation: Reservation<P>, node: string): void {
     const places = new Map(reservation.places);
     places.delete(node);

@@ -11,7 +11,6 @@ import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
 
-/** What the state announces, after it has changed. */
 export interface StateEvents {
   /** A node may now accept pods that it refused before. */
   readonly improved: [node: string];
@@ -28,30 +27,27 @@ export interface StateEvents {
   readonly reservationEnded: [reservation: Reservation<PodNeeds>, end: ReservationEnd];
   /** The labels and conditions that a node should have may have changed. */
   readonly nodeFacts: [node: string];
-  /** A node's report is quarantined, has another fault than before, or is no longer quarantined (undefined). */
+  /** Undefined: no longer quarantined. */
   readonly quarantined: [node: string, fault: ReportFault | undefined];
 }
 
 export interface ObservedNode extends NodeFacts {
   readonly dpuHost: boolean;
-  /** Default: none. */
   readonly labels?: ReadonlyMap<string, string>;
 }
 
-/** The state of the cluster in this process, from watches and filter calls. No I/O. */
+/** From watches and filter calls. No I/O. */
 export class ClusterState extends EventEmitter<StateEvents> {
   readonly fleet: Fleet;
   readonly reservations: Reservations<PodNeeds>;
   readonly hostRefusals = new RefusedStartsByNode();
   readonly lostPlaces: LostPlaces;
-  /** Pods that are on a node and have not started, by node. */
   readonly #starting = new Map<string, Map<string, PodView>>();
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
   readonly #quarantines = new Durations();
   readonly #log: ExtenderLogger;
 
-  /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
   constructor(log: ExtenderLogger, nearest = false) {
     super();
     this.fleet = new Fleet(nearest);
@@ -120,7 +116,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
     if (view) this.emit('improved', node);
   }
 
-  /** Stores a report, or removes the node's report if the new one is invalid. A fault affects only that node. */
+  /** A fault affects only that node. */
   #takeReport(node: string, status: NodeTopologyStatus | undefined): ReportFault | undefined {
     try {
       if (status === undefined) this.fleet.removeReport(node);
@@ -178,7 +174,6 @@ export class ClusterState extends EventEmitter<StateEvents> {
     if (there?.delete(uid) && there.size === 0) this.#starting.delete(node);
   }
 
-  /** Handles pods that cannot start on their node because its agent refused them. */
   #takeRefusals(node: string, refusals: readonly RefusedStart[]): void {
     const fresh = this.hostRefusals.reported(node, refusals);
     if (fresh.size === 0) return;
@@ -189,7 +184,6 @@ export class ClusterState extends EventEmitter<StateEvents> {
     }
   }
 
-  /** Checks pods in flight against the new report, since an earlier one promised them their places. */
   #checkLostPlaces(node: string): void {
     this.lostPlaces.changed(node);
     const lost = this.lostPlaces.on(node);
@@ -208,15 +202,12 @@ export class ClusterState extends EventEmitter<StateEvents> {
   }
 }
 
-/**
- * Pods that a node's own agent refused to start, from that node's report only: the author of an image can forge a
- * container's status.
- */
+/** From that node's report only: the author of an image can forge a container's status. */
 export class RefusedStartsByNode {
-  /** The refusals in each node's newest report, by namespace/name. */
+  /** By namespace/name. */
   readonly #reported = new Map<string, ReadonlyMap<string, RefusedStart>>();
 
-  /** Replaces the refusals of the node by those of a new report. @returns the newly refused pods */
+  /** @returns the newly refused pods */
   reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
     const before = this.#reported.get(node);
     if (refusals.length === 0) this.#reported.delete(node);
@@ -226,7 +217,6 @@ export class RefusedStartsByNode {
     return new Set(fresh.map(({ key }) => key));
   }
 
-  /** Why the pod's container was refused on the node that it is bound to, or undefined. */
   of(node: string, { uid, namespace, name }: Pick<PodView, 'uid' | 'namespace' | 'name'>): string | undefined {
     const refusal = this.#reported.get(node)?.get(`${namespace}/${name}`);
     return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;

@@ -21,12 +21,13 @@ import {
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
 import type { NodeFacts } from '../../model/report/check.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { type ObservedPod, observedPod, PodBudget, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
@@ -34,31 +35,25 @@ export interface WrittenFacts extends NodeFacts {
   readonly threadsPerCore: string | undefined;
   readonly fullPcpus: string | undefined;
   readonly labels: ReadonlyMap<string, string>;
-  /** The status of the DPUReady condition. */
   readonly dpuReady: string | undefined;
-  /** The status of the AgentReady condition. */
   readonly agentReady: string | undefined;
   readonly uid: string | undefined;
 }
 
 export interface ClusterOptions {
   readonly client: KubeClient;
-  /** Updated with what the watches bring. */
   readonly state: ClusterState;
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly log: ExtenderLogger;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-/** What the watches bring that is not in the state. */
 export interface ClusterEvents {
   /** Each state of each pod. */
   readonly pod: [pod: ObservedPod];
-  /** The Lease of a node's DPU; undefined if it was deleted. */
+  /** Undefined if it was deleted. */
   readonly dpuLease: [node: string, lease: LeaseView | undefined];
-  /** The pinned launchers in a node's newest report. */
   readonly pinnings: [node: string, pinnings: readonly PinningState[]];
 }
 
@@ -68,19 +63,16 @@ export const resourceSlice = z.object({
 });
 /** https://github.com/kubernetes-sigs/dra-driver-cpu: it gives CPUs to claims. */
 const DRA_CPU_DRIVER = 'dra.cpu';
-/** Seconds between checks for agents that have become silent. */
 const AGENT_CHECK_SECONDS = 1;
 const CATCH_UP_PAGE_PODS = 500;
-/** 40,000 launchers, of which one namespace can have half. */
+/** More than 24,000 launchers, of which one namespace can have half. */
 const MAX_POD_BYTES = 64 * 1024 * 1024;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 
-/** The watches of the extender. */
 export class Cluster extends EventEmitter<ClusterEvents> {
   readonly state: ClusterState;
   readonly #options: ClusterOptions;
   readonly #agents = new AgentHealth();
-  /** Nodes whose agent has not renewed its Lease in time. */
   #stale: ReadonlySet<string> = new Set();
   readonly #nodes: Reflector<WrittenFacts>;
   readonly #pods: Reflector<PodView | undefined>;
@@ -108,7 +100,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
         this.emit('pod', pod);
         return podViewOf(pod, reader);
       },
-      budget: new PodBudget(MAX_POD_BYTES),
+      budget: new TenantBudget(MAX_POD_BYTES),
       onChange: ({ before, after }) => state.podChanged(before, after, this.#pods.synced),
     });
     const dpus = createReflector({
@@ -157,7 +149,6 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     return cacheProblem(this.#reflectors, this.#options.now());
   }
 
-  /** Number of nodes whose agent has not renewed its Lease in time. */
   get silentAgents(): number {
     return this.#stale.size;
   }
@@ -175,10 +166,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     return this.#pods.lastHeard ?? Number.NEGATIVE_INFINITY;
   }
 
-  /**
-   * Reads the bound pods that have not started again, bypassing the watch. Afterwards, pods that another
-   * kube-scheduler bound a moment ago are known. @throws KubeError
-   */
+  /** Bypasses the watch: pods that another kube-scheduler bound a moment ago are then known. @throws KubeError */
   async catchUp(signal: AbortSignal): Promise<void> {
     const { client, reader } = this.#options;
     const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };

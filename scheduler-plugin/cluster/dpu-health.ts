@@ -38,15 +38,11 @@ export interface DpuHealthOptions {
   /** The Nodes, with the uid and the status of the condition plumbline.dev/DPUReady. */
   readonly nodes: ReadonlyMap<string, Pick<WrittenFacts, 'uid' | 'dpuHost' | 'dpuReady'>>;
   readonly log: ExtenderLogger;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
 export interface DpuHealthEvents {
-  /**
-   * A DPU's first verdict, and each one whose state or readiness differs from the last. Undefined when nothing is kept
-   * of the node's DPU any longer.
-   */
+  /** The first, and each one whose state or readiness differs. Undefined: nothing is kept of the node's DPU. */
   readonly changed: [node: string, verdict: DpuVerdict | undefined];
 }
 
@@ -56,10 +52,8 @@ interface Watched {
   duration: number;
   renewTime: string | undefined;
   ready: boolean;
-  /** As last reported. */
   state: LeaseState | undefined;
   timer: NodeJS.Timeout | undefined;
-  /** The uid of the last Node of that name. */
   uid: string | undefined;
   /** Whether the API server last reported that there is no such Lease. */
   missing: boolean;
@@ -69,13 +63,9 @@ interface Watched {
 const READ_TIMEOUT_SECONDS = 5;
 
 /**
- * Determines whether the DPU of each node is alive by watching its Lease change. The watch delivers renewals, but a
- * silent watch proves nothing. So when a renewal is overdue, the Lease is read once from the API server before the DPU
- * counts as dead, and again every few seconds while it is not alive. Only Leases of DPU hosts are read. Nothing is kept
- * of a deleted Lease whose node is not a DPU host.
- *
- * A replica that has just started has observed no renewal. For the duration of a Lease it uses the condition that the
- * previous replica wrote on the node: within that time the Lease is renewed, or the DPU is dead.
+ * Whether each node's DPU is alive, by its Lease. A silent watch proves nothing: an overdue Lease is read once before
+ * its DPU counts as dead, and again every few seconds. Nothing is kept of a deleted Lease whose node is no DPU host.
+ * A replica that has just started uses the condition that the previous one wrote, for the duration of a Lease.
  */
 export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   readonly #options: DpuHealthOptions;
@@ -133,7 +123,6 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
     return this.#options.nodes.get(node)?.dpuHost === true;
   }
 
-  /** Whether the node's host has turned the health check off. */
   isReleased(node: string): boolean {
     return this.#released.has(node);
   }
@@ -197,10 +186,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
     else this.#settle(node, dpu);
   }
 
-  /**
-   * A Node that was created again under its name may be another machine: earlier observations prove nothing about its
-   * DPU.
-   */
+  /** A Node created again may be another machine: earlier observations prove nothing about its DPU. */
   #checkUid(node: string, dpu: Watched): void {
     const { nodes, now } = this.#options;
     const uid = nodes.get(node)?.uid;
@@ -229,9 +215,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   }
 }
 
-/**
- * A renewal is valid for the duration that the Lease had at that time. A longer duration written later revives nothing.
- */
+/** The duration that the Lease had at that time: a longer one written later revives nothing. */
 function durationAfter(dpu: Watched, { renewTime, duration }: LeaseView): number {
   const seconds = leaseSeconds(duration);
   const isRenewal = renewTime !== dpu.renewTime || renewTime === undefined;

@@ -1,5 +1,4 @@
 import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { BoundedMap } from '../../model/bounded-map.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
 import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
@@ -12,50 +11,42 @@ import {
   withAssignments,
 } from '../../model/placement/needs.ts';
 
-/** The stored part of a report's assignment. */
 export interface Assignment {
   readonly podUID: string;
   readonly container: string;
   readonly cpus: string;
 }
 
-/** What the extender knows about one node. */
 export interface ClusterNode {
   readonly name: string;
-  /** The API server has a Node of this name. */
   readonly exists: boolean;
   readonly dpuHost: boolean;
   readonly dpuDead: boolean;
   /** The dra.cpu driver gives its CPUs to claims. */
   readonly draCpu: boolean;
-  /** Its agent's Lease has expired. */
   readonly stale: boolean;
-  /** A renewal of its agent's Lease was observed. */
   readonly agentRenewed: boolean;
   /** Its report contradicts its Node, or cannot be parsed. */
   readonly quarantined: boolean;
   readonly labels: ReadonlyMap<string, string>;
-  /** From its report: hardware, kubelet and networks. Undefined if it has not reported. */
+  /** From its report; undefined if it has not reported. */
   readonly shape: NodeShape | undefined;
-  /** From its report: the CPUs that containers own there. */
   readonly assignments: readonly Assignment[];
   readonly owned: CpuSet;
   /** From its report: the devices and memory that pods use there; see `usageOf`. */
   readonly usage: string;
   /** The shape and all owned CPUs, devices and memory. Nodes with equal text accept the same pods. '' without a report. */
   readonly load: string;
-  /** By NUMA node, according to its report. */
+  /** By NUMA node. */
   readonly free: readonly FreeCpus[];
-  /** Number of reservations of pods that its report does not contain yet. */
+  /** Of pods that its report does not contain yet. */
   readonly reservations: number;
-  /** CPUs that these pods will take. */
   readonly reservedCpus: number;
 }
 
-/** The facts about a node that are either true or false. */
 export type NodeFlag = 'exists' | 'dpuHost' | 'dpuDead' | 'draCpu' | 'stale' | 'agentRenewed' | 'quarantined';
 
-/** The shape of a node with a current report: one that exists, is fresh, and does not contradict the Node. */
+/** Of a node that exists, is fresh, and does not contradict its Node. */
 export function trustedShape({ shape, stale, quarantined }: ClusterNode): NodeShape | undefined {
   return stale || quarantined ? undefined : shape;
 }
@@ -68,9 +59,6 @@ export function sharesCpusOn({ shape }: Pick<ClusterNode, 'shape'>, needs: Place
 export function reportsPod({ assignments }: ClusterNode, uid: string): boolean {
   return assignments.some(({ podUID }) => podUID === uid);
 }
-
-/** Maximum prepared hosts to keep, so that repeated predictions for a node do not prepare it again. */
-const MAX_PREPARED_HOSTS = 512;
 
 type MutableNode = { -readonly [Field in keyof ClusterNode]: ClusterNode[Field] };
 
@@ -96,13 +84,11 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
   reservedCpus: 0,
 };
 
-/** Every node that is known from the API server, a report, a flag or a reservation, by its name. */
+/** By its name, from the API server, a report, a flag or a reservation. */
 export class Fleet {
   readonly #nodes = new Map<string, MutableNode>();
   readonly #shapes: NodeShapes;
-  readonly #prepared = new BoundedMap<string, PlacementHost>(MAX_PREPARED_HOSTS);
 
-  /** @param nearest whether a kubelet version that is not predicted counts as the nearest one that is */
   constructor(nearest = false) {
     this.#shapes = new NodeShapes(nearest);
   }
@@ -147,7 +133,6 @@ export class Fleet {
     const shape = this.#shapes.take(status);
     const node = this.#add(name);
     if (node.shape !== undefined) this.#shapes.release(node.shape);
-    this.#prepared.delete(name);
     node.shape = shape;
     node.owned = owned;
     node.usage = usage;
@@ -160,15 +145,14 @@ export class Fleet {
     const node = this.#nodes.get(name);
     if (node === undefined) return;
     if (node.shape !== undefined) this.#shapes.release(node.shape);
-    this.#prepared.delete(name);
     Object.assign(node, WITHOUT_REPORT);
     this.#dropIfUnknown(node);
   }
 
-  /** The node, prepared for an exact prediction; undefined if it has not reported. */
-  host({ name, shape, assignments, usage }: ClusterNode): PlacementHost | undefined {
+  /** Undefined if it has not reported. */
+  host({ shape, assignments, usage }: ClusterNode): PlacementHost | undefined {
     if (shape === undefined || (assignments.length === 0 && usage === '')) return shape?.empty;
-    return this.#prepared.getOrCreate(name, () => withAssignments(shape.empty, assignments, usage));
+    return withAssignments(shape.empty, assignments, usage);
   }
 
   #add(name: string): MutableNode {
@@ -180,7 +164,6 @@ export class Fleet {
     return node;
   }
 
-  /** Removes a node about which nothing remains known. */
   #dropIfUnknown({ name, shape, reservations, ...flags }: MutableNode): void {
     const { exists, dpuHost, dpuDead, draCpu, stale, agentRenewed, quarantined } = flags;
     if (exists || dpuHost || dpuDead || draCpu || stale || agentRenewed || quarantined) return;
@@ -188,10 +171,7 @@ export class Fleet {
   }
 }
 
-/**
- * The properties of a node that do not depend on its pods: hardware, kubelet, networks. Nodes of the same model share
- * it, which keeps the memory for each node small: a host of 128 CPUs takes 20 KB of objects.
- */
+/** What does not depend on a node's pods. Nodes of the same model share it: 128 CPUs take 20 KB of objects. */
 export interface NodeShape {
   readonly id: number;
   readonly key: string;
@@ -204,15 +184,11 @@ export class NodeShapes {
   readonly #shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
   #lastId = 0;
 
-  /** @param nearest see Fleet */
   constructor(nearest = false) {
     this.#nearest = nearest;
   }
 
-  /**
-   * Returns the shape of a report. Return it with `release`.
-   * @throws HostError if the report contradicts itself; ParseError if a list is not a CPU list
-   */
+  /** Return it with `release`. @throws HostError if the report contradicts itself; ParseError */
   take(status: NodeTopologyStatus): NodeShape {
     const withoutPods = reportWithoutPods(status);
     const key = JSON.stringify(withoutPods);

@@ -7,10 +7,7 @@ import type { PodNeeds } from './pod-needs.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
-/**
- * Bound pods that no longer get the place they were promised, by node. The result is cached until the node's report or
- * its reservations change: one check covers all pods that start on a node.
- */
+/** Bound pods that lost the place they were promised, by node; cached until its report or its reservations change. */
 export class LostPlaces {
   readonly #fleet: Fleet;
   readonly #reservations: Reservations<PodNeeds>;
@@ -21,12 +18,10 @@ export class LostPlaces {
     this.#reservations = reservations;
   }
 
-  /** Call it when the node's report or its reservations have changed. */
   changed(node: string): void {
     this.#lost.delete(node);
   }
 
-  /** Uids of the pods that were promised a place on the node and lost it. */
   on(name: string): ReadonlySet<string> {
     const node = this.#fleet.get(name);
     if (node === undefined || node.reservations === 0) return NONE;
@@ -41,7 +36,7 @@ export class LostPlaces {
     return lost;
   }
 
-  /** The pods in the node's report that are no longer bound there according to the API server. */
+  /** According to the API server. */
   goneFrom({ name, assignments }: ClusterNode): ReadonlySet<string> {
     const gone = assignments.filter(({ podUID }) => !this.#reservations.isBoundTo(podUID, name));
     return gone.length === 0 ? NONE : new Set(gone.map(({ podUID }) => podUID));

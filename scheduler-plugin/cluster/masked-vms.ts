@@ -22,7 +22,7 @@ export interface MaskedInstance extends StartingVmi {
   readonly ofMachine: boolean;
 }
 
-/** The VMs of the cluster that have CPU masks; nothing is kept of the others. Without KubeVirt there are none. */
+/** Nothing is kept of VMs without a mask. Without KubeVirt there are none. */
 export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;

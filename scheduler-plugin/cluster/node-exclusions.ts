@@ -10,7 +10,6 @@ const FIRST_SECONDS = 30;
 const MAX_SECONDS = 600;
 /** Seconds after the end of an exclusion for which the next one is longer. */
 const MEMORY_SECONDS = 600;
-/** Maximum kinds of pods that one node is excluded for; beyond that, the oldest exclusion is dropped. */
 const MAX_KINDS = 32;
 
 interface Exclusion {
@@ -25,21 +24,15 @@ interface Exclusion {
 
 export interface NodeExclusionsOptions {
   readonly fleet: Pick<Fleet, 'get'>;
-  /** Called when an exclusion may have ended without a new report. */
   readonly onEnd: (node: string) => void;
   readonly log: ExtenderLogger;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
 /**
- * Nodes that refused a pod although it was predicted to fit, and therefore get no more pods with equal needs, from any
- * owner. The kubelet's or agent's cause may be unknown here, so without an exclusion the node would stay the first
- * choice for the pod's successor.
- *
- * An exclusion ends after a time, or when the node's report changes: other CPUs are free, or its hardware or settings
- * are different. If the change of a report did not help last time, the next one ends the exclusion only after the time
- * of the last.
+ * Nodes that refused a pod that was predicted to fit get no more pods with equal needs: else the node would stay the
+ * first choice for the pod's successor. An exclusion ends after a time, or when the node's report changes; if such a
+ * change did not help last time, only after the time of the last.
  */
 export class NodeExclusions {
   readonly #options: NodeExclusionsOptions;
@@ -56,7 +49,7 @@ export class NodeExclusions {
     return exclusion !== undefined && this.#holds(exclusion, node) ? exclusion.refused : undefined;
   }
 
-  /** Excludes the node of a pod that its kubelet rejected at admission, or else its agent refused to start. */
+  /** Its kubelet rejected the pod at admission, or else its agent refused to start it. */
   add(pod: PodView): void {
     const { node: nodeName = '', needs, rejected } = pod;
     const { key } = needs;

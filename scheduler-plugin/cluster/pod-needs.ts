@@ -11,11 +11,10 @@ import { isExclusive, placementNeedsOf } from '../../model/placement/preferences
 /** Which pods count as needing the DPU of their node. */
 export type DpuScope = 'all' | 'attached';
 
-/** The requirements of a pod on its node, read from the pod alone: the webhook added them. */
+/** From the pod alone: the webhook added them. */
 export interface PodNeeds extends PlacementNeeds {
   /** Equal for pods with equal needs: see needsKey. */
   readonly key: string;
-  /** Whether any container gets CPUs of its own. */
   readonly exclusive: boolean;
   /** Whether the node's DPU would provide its network. */
   readonly dpu: boolean;
@@ -23,7 +22,6 @@ export interface PodNeeds extends PlacementNeeds {
   readonly interfaces: string;
 }
 
-/** Maximum shapes. */
 const MAX_SHAPES = 512;
 /** Containers of a pod, resources in the requests and limits of all of them, and their different names. */
 export const MAX_CONTAINERS = 48;
@@ -36,7 +34,7 @@ export class NeedsReader {
   readonly #dpuExempt: readonly string[];
   readonly #shared = new BoundedMap<string, PodNeeds>(MAX_SHAPES);
 
-  /** @param dpuExempt namespaces whose pods may always use a node with a dead DPU, as in the CNI gate */
+  /** @param dpuExempt as in the CNI gate */
   constructor(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES) {
     this.#dpuScope = dpuScope;
     this.#dpuExempt = dpuExempt;
@@ -79,8 +77,7 @@ function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): Po
 }
 
 /**
- * Pods on the host's own network start without the DPU. DaemonSet pods are exempt, since they would otherwise be stuck
- * on a node under repair. Pods of the system's namespaces are exempt, too, as they are in the CNI gate.
+ * DaemonSet pods would be stuck on a node under repair; pods of the system's namespaces are exempt as in the CNI gate.
  */
 function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): boolean {
   const isDaemon = pod.metadata.ownerReferences?.some(
@@ -91,16 +88,12 @@ function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): b
   return dpuScope === 'all' || hasNetworkDevice(pod);
 }
 
-/** KubeVirt's devices and Plumbline's own markers do not belong to a network card. */
 function isNoNetworkDevice(resource: string): boolean {
   if (resource.startsWith('devices.kubevirt.io/') || resource === PLACED_RESOURCE) return true;
   return isNetworkResource(resource);
 }
 
-/**
- * Whether the pod requests a device that could be a virtual function of the DPU, in its requests or limits. The NAD
- * defines which extended resource belongs to a network; others (GPUs) count as well, which errs on the safe side.
- */
+/** A device that could be a virtual function of the DPU. Other extended resources (GPUs) count too: the safe side. */
 function hasNetworkDevice({ spec }: Pod): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some(

@@ -6,10 +6,9 @@ import { ParseError } from '../../model/errors.ts';
 import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
-import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { limitAmounts, type NeedsReader, type PodNeeds } from './pod-needs.ts';
 
-/** A pod and its progress. It omits the messages of its containers' statuses, which a tenant may have written. */
+/** Without the messages of its containers' statuses, which a tenant may have written. */
 export const observedPod = podSchema
   .extend({
     metadata: objectMeta.extend({ creationTimestamp: word.optional() }),
@@ -19,7 +18,6 @@ export const observedPod = podSchema
 export type ObservedPod = z.infer<typeof observedPod>;
 type Status = Partial<NonNullable<ObservedPod['status']>>;
 
-/** The stored part of a relevant pod. */
 export interface PodView {
   readonly uid: string;
   /** The uid in the kubelet and its node's report. For a static pod, it differs from the uid of its mirror. */
@@ -35,7 +33,6 @@ export interface PodView {
   readonly pending: boolean;
   readonly terminal: boolean;
   readonly deleting: boolean;
-  /** Whether it is labelled as one of KubeVirt's launchers. */
   readonly launcher: boolean;
   /** Whether the scheduler has given up the node that it had chosen. */
   readonly dropped: boolean;
@@ -43,39 +40,30 @@ export interface PodView {
   readonly mayBeRefused: boolean;
   /** The kubelet's reason for rejecting it at admission. */
   readonly rejected: string | undefined;
-  /** RFC 3339; for a pod without a node. */
+  /** For a pod without a node. */
   readonly since: string | undefined;
-  /** CPUs that the webhook added for whole cores, for display. */
+  /** For display. */
   readonly padding: number;
   readonly needs: PodNeeds;
 }
 
-/** The fields of a log line that say which pod it is about. */
 export function namesOf({ namespace, name, vmi }: Pick<PodView, 'namespace' | 'name' | 'vmi'>) {
   return { pod: `${namespace}/${name}`, vmi };
 }
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
-/**
- * The kubelet's reasons that depend on the node's resources and not on other fields of the pod, such as ports
- * (pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/cm, pkg/kubelet/nodeshutdown).
- */
+/** Reasons that depend on the node's resources (pkg/kubelet/lifecycle/predicate.go, cm, nodeshutdown). */
 const ADMISSION =
   /^(?:SMTAlignmentError|TopologyAffinityError|UnexpectedAdmissionError|NodeShutdown|OutOf[\w./-]{1,100})$/;
 
 /**
- * The beginning of the scheduler's message that no node fits. It belongs to an attempt before the extender's last
- * answer, whatever its resourceVersion. If the last attempt had found no node after that answer, there would be no
- * reservation, and the scheduler queues a pod again before it writes the condition of the failed attempt. (An extender
- * that is called after this one may also refuse the nodes; the reservation then lasts until the pod's next attempt.)
+ * The scheduler's message that no node fits belongs to an attempt before the extender's last answer, whatever its
+ * resourceVersion: after a failed attempt it queues the pod again before it writes the condition.
  * Source: FitError.Error in pkg/scheduler/framework/types.go, handleSchedulingFailure in pkg/scheduler/schedule_one.go.
  */
 const NO_NODE_FITS = '0/';
 
-/**
- * Undefined for a pod that is not relevant, like most pods of a cluster. Relevant pods get CPUs of their own, may have
- * been refused by an extender, or wait on a node for their network.
- */
+/** Relevant pods get CPUs of their own, may have been refused by an extender, or wait on a node for their network. */
 export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodView | undefined {
   const { metadata, spec } = pod;
   const status: Status = pod.status ?? {};
@@ -114,7 +102,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   };
 }
 
-/** Whether the pod cannot get CPUs of its own, from its class alone: most pods of a cluster, which no one needs to read. */
+/** Most pods of a cluster, from their class alone. */
 function sharesCpus({ qosClass }: Status): boolean {
   return qosClass !== undefined && qosClass !== 'Guaranteed';
 }
@@ -123,12 +111,9 @@ function filled(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
-/**
- * The kubelet's form: an MD5 sum, which differs from the uid of any API server's pod (pkg/kubelet/config/common.go).
- */
+/** An MD5 sum, which no API server's uid is (pkg/kubelet/config/common.go). */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
-/** The uid of the static pod that this mirror represents. */
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
   return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
@@ -138,11 +123,7 @@ function unscheduledCondition({ conditions }: Status) {
   return conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
 }
 
-/**
- * Whether the scheduler asks an extender about the pod: because of its requests, or because the message of its
- * condition contains a refusal for a DPU. Pods without such requests get that refusal where the scheduler asks about
- * all pods.
- */
+/** By its requests, or by a refusal for a DPU in its condition, which other pods get, too. */
 function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
   const requests = [...spec.containers, ...(spec.initContainers ?? [])].map(
     ({ resources }) => resources?.requests ?? {},
@@ -157,52 +138,5 @@ function readNeeds(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodNeed
   } catch (error) {
     if (error instanceof ParseError) return undefined;
     throw error;
-  }
-}
-
-/** The memory of pods by namespace. Needs that pods of a namespace share count once: its launchers have a few shapes. */
-export class PodBudget extends TenantBudget {
-  /** A key for each list of containers, which is the same object in shared needs. */
-  readonly #shapeKeys = new WeakMap<object, string>();
-  /** The shape of each pod, and the number of pods by namespace and shape. */
-  readonly #shapeOf = new Map<string, string>();
-  readonly #pods = new Map<string, number>();
-  #lastShape = 0;
-
-  override put(namespace: string, key: string, { needs, ...view }: PodView): boolean {
-    const { containers } = needs.request;
-    const shape = this.#shapeKeys.get(containers) ?? `shape ${++this.#lastShape}`;
-    this.#shapeKeys.set(containers, shape);
-    if (this.#shapeOf.get(key) !== shape) {
-      this.#leaveShape(namespace, key);
-      const pods = this.#pods.get(`${namespace} ${shape}`) ?? 0;
-      if (pods === 0 && !super.put(namespace, shape, needs)) {
-        super.delete(namespace, key);
-        return false;
-      }
-      this.#pods.set(`${namespace} ${shape}`, pods + 1);
-      this.#shapeOf.set(key, shape);
-    }
-    const fits = super.put(namespace, key, view);
-    if (!fits) this.#leaveShape(namespace, key);
-    return fits;
-  }
-
-  override delete(namespace: string, key: string): number {
-    this.#leaveShape(namespace, key);
-    return super.delete(namespace, key);
-  }
-
-  #leaveShape(namespace: string, key: string): void {
-    const shape = this.#shapeOf.get(key);
-    if (shape === undefined) return;
-    this.#shapeOf.delete(key);
-    const pods = (this.#pods.get(`${namespace} ${shape}`) ?? 0) - 1;
-    if (pods > 0) {
-      this.#pods.set(`${namespace} ${shape}`, pods);
-      return;
-    }
-    this.#pods.delete(`${namespace} ${shape}`);
-    super.delete(namespace, shape);
   }
 }

@@ -10,7 +10,6 @@ import { FairQueue } from './fair-queue.ts';
 
 export type EvictionPolicy = 'evict' | 'hold';
 
-/** Why a pod that has not started cannot start on its node, in the words of the table of states. */
 export interface EvictionReason {
   readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';
   readonly text: string;
@@ -21,7 +20,6 @@ export interface StuckPod {
   readonly why: EvictionReason;
 }
 
-/** The text of Events about a pod that its kubelet would refuse now. */
 export const placeLostText = (node: string): string => `node ${node} ${PLACE_LOST}: its kubelet would refuse the pod`;
 
 export interface EvictionsOptions {
@@ -37,25 +35,20 @@ export interface EvictionsOptions {
 
 /** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */
 const EVICTION_INTERVAL_MILLISECONDS = 1000;
-/** Maximum pods whose Event under the policy `hold` is remembered. */
 const MAX_HOLD_EVENTS = 5000;
 /** Consecutive failures before the pod gets an Event: an API server may be down for a moment. */
 const FAILURES_BEFORE_EVENT = 3;
 
 /**
- * Evicts pods that were bound to a node and cannot start there, so that their owner creates others, which go elsewhere.
- * Running pods are never evicted. A failed eviction is retried with increasing pauses while the pod cannot start and
- * this replica is the active one. Namespaces take turns.
+ * Evicts pods that were bound to a node and cannot start there, so that their owner creates others. Running pods are
+ * never evicted. A failed eviction is retried with increasing pauses. Namespaces take turns.
  */
 export class Evictions {
   readonly #options: EvictionsOptions;
   readonly #queue = new FairQueue<PodView>();
   readonly #retries = new Retries();
-  /** Pods with an Event under the policy `hold`. */
   readonly #announced = new BoundedMap<string, true>(MAX_HOLD_EVENTS);
-  /** Whether a turn is scheduled or in progress. */
   #running = false;
-  /** The uid of the pod that is being evicted. */
   #evicting: string | undefined;
 
   constructor(options: EvictionsOptions) {
@@ -141,14 +134,13 @@ export class Evictions {
 /** Milliseconds until the first retry; each later one waits twice as long, up to MAX_RETRY_MILLISECONDS. */
 const FIRST_RETRY_MILLISECONDS = 1000;
 const MAX_RETRY_MILLISECONDS = 60_000;
-/** Maximum keys; beyond that, the one that failed longest ago is forgotten. */
+/** Beyond that, the one that failed longest ago is forgotten. */
 const MAX_KEYS = 5000;
 
-/** Retries failed work with increasing pauses. The number of keys and the pause are bounded. */
 export class Retries {
   readonly #keys = new Map<string, { readonly failures: number; timer: NodeJS.Timeout | undefined }>();
 
-  /** Schedules a retry of the key. @returns its number of consecutive failures */
+  /** @returns its number of consecutive failures */
   failed(key: string, retry: () => void): number {
     const failures = (this.#keys.get(key)?.failures ?? 0) + 1;
     this.forget(key);
@@ -164,7 +156,6 @@ export class Retries {
     return failures;
   }
 
-  /** Whether the key waits for its next retry. */
   isWaiting(key: string): boolean {
     return this.#keys.get(key)?.timer !== undefined;
   }
@@ -179,7 +170,6 @@ export class Retries {
   }
 }
 
-/** What decides whether a pod can start. */
 export interface StartFacts {
   readonly state: Pick<ClusterState, 'startingOn' | 'hostRefusals' | 'lostPlaces'>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict' | 'isDpuHost'>;
@@ -200,38 +190,27 @@ export function whyStuck(pod: PodView, { state, dpuHealth }: StartFacts): Evicti
   return { reason: 'DPUNotReady', text };
 }
 
-/** The current pod and why it cannot start; undefined if it has started, or can start. */
+/** Undefined if it has started, or can start. */
 export function stuckPodOf(pod: PodView, facts: StartFacts): StuckPod | undefined {
   const newest = facts.state.startingOn(pod.node ?? '').find(({ uid }) => uid === pod.uid);
   const why = newest && whyStuck(newest, facts);
   return newest && why && { pod: newest, why };
 }
 
-/**
- * - evicted, deleted: the API server accepted it.
- * - gone: the pod no longer exists.
- * - changed: the pod has changed since it was read.
- * - refused: by a disruption budget, by KubeVirt, or because the extender may not delete pods.
- * - failed: for any other reason.
- */
+/** refused: by a disruption budget, by KubeVirt, or for lack of permission; changed: since the pod was read. */
 export type RemovalOutcome = 'evicted' | 'deleted' | 'gone' | 'changed' | 'refused' | 'failed';
 
 export interface Removal {
   readonly outcome: RemovalOutcome;
-  /** The error of a refused or failed removal. */
   readonly error?: unknown;
 }
 
-/**
- * virt-api's webhook for pods/eviction, as the API server's error names it (KubeVirt's
- * pkg/virt-operator/resource/generate/components/webhooks.go). It denies with status 429, as a disruption budget does.
- */
+/** In KubeVirt's pkg/virt-operator/resource/generate/components/webhooks.go; with status 429. */
 const INTERCEPTOR = 'admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request';
 
 /**
- * Removes a pod that has not started through the Eviction API, so that disruption budgets apply. KubeVirt denies that
- * for launchers whose VM migrates on eviction (evictionStrategy), although a guest that has never started cannot
- * migrate, and for targets of migrations. Such a launcher is deleted, if it has not changed since it was read.
+ * Through the Eviction API, so that disruption budgets apply. KubeVirt denies that for launchers whose VM migrates on
+ * eviction and for targets of migrations, also if the guest never started: such a launcher is deleted, if unchanged.
  */
 export async function removeUnstarted(client: KubeClient, pod: PodView): Promise<Removal> {
   const evicted = await attempt('evicted', () => evict(client, pod));

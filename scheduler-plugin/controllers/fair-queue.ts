@@ -1,7 +1,4 @@
-/**
- * Values by namespace and key. The namespaces take turns, so a namespace with thousands of values delays the next value
- * of another by one turn.
- */
+/** Values by namespace and key. Namespaces take turns: thousands of values delay another's by one turn. */
 export class FairQueue<V> {
   /** Namespaces in the order of their turns; the values of each in the order of their addition. */
   readonly #namespaces = new Map<string, Map<string, V>>();
@@ -11,7 +8,7 @@ export class FairQueue<V> {
     return this.#size;
   }
 
-  /** Adds a value, or replaces the value of the key, which keeps its position. */
+  /** A value that replaces another keeps its position. */
   set(namespace: string, key: string, value: V): void {
     const values = this.#namespaces.get(namespace) ?? new Map<string, V>();
     this.#namespaces.set(namespace, values);
@@ -26,10 +23,7 @@ export class FairQueue<V> {
     if (values.size === 0) this.#namespaces.delete(namespace);
   }
 
-  /**
-   * Removes the next value; the turn of its namespace is then over.
-   * @param isReady a value for which it is false stays in the queue
-   */
+  /** The turn of its namespace is then over. @param isReady a value for which it is false stays */
   take(isReady: (value: V) => boolean = () => true): V | undefined {
     for (const [namespace, values] of this.#namespaces) {
       for (const [key, value] of values) {
@@ -42,7 +36,7 @@ export class FairQueue<V> {
     return undefined;
   }
 
-  /** All values in the order in which they would be taken. */
+  /** In the order in which they would be taken. */
   *values(): Generator<V> {
     let turns = [...this.#namespaces.values()].map((values) => values.values());
     while (turns.length > 0) {
@@ -70,10 +64,7 @@ export class FairQueue<V> {
   }
 }
 
-/**
- * Reconciles objects by key (namespace/name), a limited number at a time; namespaces take turns. It never runs twice
- * for one key at once, and runs once more for requests that arrived during the last run.
- */
+/** Reconciles by key (namespace/name): never twice at once, and once more for requests during the last run. */
 export class WorkQueue {
   readonly #reconcile: (key: string) => Promise<void>;
   readonly #maxConcurrent: number;
@@ -82,7 +73,7 @@ export class WorkQueue {
   readonly #timers = new Map<string, NodeJS.Timeout>();
   #stopped = false;
 
-  /** @param reconcile does the work for a key; never rejects */
+  /** @param reconcile never rejects */
   constructor(reconcile: (key: string) => Promise<void>, maxConcurrent: number) {
     this.#reconcile = reconcile;
     this.#maxConcurrent = maxConcurrent;
@@ -93,7 +84,7 @@ export class WorkQueue {
     this.#next();
   }
 
-  /** Adds the key after this many milliseconds; replaces an earlier wait for the key. */
+  /** Replaces an earlier wait for the key. */
   addAfter(key: string, milliseconds: number): void {
     clearTimeout(this.#timers.get(key));
     const timer = setTimeout(() => {
@@ -103,7 +94,7 @@ export class WorkQueue {
     this.#timers.set(key, timer.unref());
   }
 
-  /** Starts no more work. Work that runs is not interrupted. */
+  /** Work that runs is not interrupted. */
   stop(): void {
     this.#stopped = true;
   }

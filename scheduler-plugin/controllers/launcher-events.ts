@@ -14,7 +14,7 @@ import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 export interface LauncherEventsOptions {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
-  /** Milliseconds since 1970. Default: the system's clock. */
+  /** Milliseconds since 1970. */
   readonly wallClock?: () => number;
 }
 
@@ -23,7 +23,6 @@ const MAX_AGE_MILLISECONDS = 60_000;
 /** Launchers whose announcement is remembered; more are not created in MAX_AGE_MILLISECONDS. */
 const MAX_ANNOUNCED = 5000;
 
-/** The parts of the decision annotation that a user of the VM may want to know. */
 const decision = z.object({
   cpus: z.object({ compute: z.number().optional() }).optional(),
   padding: z.number().optional(),
@@ -35,10 +34,7 @@ const decision = z.object({
     .default([]),
 });
 
-/**
- * Announces the webhook's decision about each new launcher in Events on its VMI. The webhook itself writes none: anyone
- * who reaches its port can send a review, while a launcher in the watch has passed admission and its policies.
- */
+/** The webhook writes no Events: anyone can send it a review, while a launcher in the watch has passed admission. */
 export class LauncherEvents {
   readonly #options: LauncherEventsOptions;
   readonly #announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
@@ -47,7 +43,6 @@ export class LauncherEvents {
     this.#options = options;
   }
 
-  /** Called for each state of each pod in the watch. */
   seen(pod: ObservedPod): void {
     const { events, active, wallClock = Date.now } = this.#options;
     const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
@@ -88,7 +83,6 @@ export function launcherEventsOf(text: string): EventText[] {
 
 const AGENT_READY = { event: 'AgentReady', message: 'The agent reports again' } as const;
 
-/** Reports in an Event on the Node and in the log that its agent is silent, or reports again. */
 export function agentAnnouncer(events: Pick<EventRecorder, 'record'>, log: ExtenderLogger) {
   const silences = new Durations();
   return (node: string, isReady: boolean): void => {
@@ -112,7 +106,6 @@ export interface QuarantineOptions {
   readonly metrics: Pick<ExtenderMetrics, 'quarantinedReports'>;
 }
 
-/** Reports in an Event on the Node that its report is quarantined, and counts such reports. */
 export class Quarantine {
   readonly #options: QuarantineOptions;
 
@@ -126,7 +119,6 @@ export class Quarantine {
     if (fault !== undefined) this.#announce(node, fault);
   }
 
-  /** Reports every quarantine, when this replica has become the active one. */
   announceAll(): void {
     for (const [node, fault] of this.#options.faults) this.#announce(node, fault);
   }

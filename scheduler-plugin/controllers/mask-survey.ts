@@ -10,7 +10,6 @@ import {
 import { createSlices, sleep } from '../../runtime/time.ts';
 import { type Fleet, trustedShape } from '../cluster/fleet.ts';
 
-/** Number of VMs with masks, and of those whose mask no node can satisfy. */
 export interface MaskCounts {
   readonly vms: number;
   readonly withoutNode: number;
@@ -30,7 +29,7 @@ const COUNT_INTERVAL_SECONDS = 5;
 const PAUSE_FACTOR = 20;
 const NODES_AT_ONCE = 64;
 
-/** Counts the VMs that `plumbline verify` lists, by the same rules. */
+/** By the rules of `plumbline verify`. */
 export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurveyOptions) {
   const slices = createSlices();
 
@@ -77,7 +76,6 @@ export function createMaskSurvey({ fleet, masked, active, onCounted }: MaskSurve
 
   return {
     count,
-    /** Counts periodically while this replica is the active one. */
     async run(signal: AbortSignal) {
       while (!signal.aborted) {
         const begun = performance.now();

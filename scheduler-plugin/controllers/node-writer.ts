@@ -40,17 +40,14 @@ const DPU_REASONS: Readonly<Record<LeaseState, string>> = {
   unknown: 'LeaseUnknown',
 };
 
-/**
- * Writes facts on Node objects: labels that the webhook uses to narrow nodes, the conditions DPUReady and AgentReady, and
- * the recheck annotation. Agents have no verb on nodes, so only the active replica of the extender writes.
- */
+/** Labels for the webhook, conditions, and the recheck annotation. Agents have no verb on nodes. */
 export class NodeWriter {
   readonly #options: NodeWriterOptions;
   readonly #problems: ProblemLog<ExtenderMessages>;
   readonly #queue = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
   #isWriting = false;
-  /** The status of AgentReady as last written, by node, until the watch shows it. */
+  /** By node, until the watch shows it. */
   readonly #written = new Map<string, string>();
 
   constructor(options: NodeWriterOptions) {
@@ -58,13 +55,11 @@ export class NodeWriter {
     this.#problems = new ProblemLog(options.log);
   }
 
-  /** The facts that the node should have may have changed. */
   requeue(node: string): void {
     this.#queue.add(node);
     this.#schedule(WRITE_INTERVAL_MILLISECONDS);
   }
 
-  /** Checks every node, when this replica has become the active one. */
   requeueAll(): void {
     for (const node of this.#options.nodes.keys()) this.requeue(node);
   }
@@ -161,14 +156,12 @@ export class NodeWriter {
     return { ...conditionOf(AGENT_READY_CONDITION, status), reason, message };
   }
 
-  /** Logs a failure that many nodes have in common once, until a write succeeds. */
   #logFailure(err: unknown, node: string): void {
     const problem = err instanceof KubeError ? `${err.status} ${err.reason}` : err;
     this.#problems.failed(problem, 'patching a Node failed; retrying', { err, node });
   }
 }
 
-/** The labels from the node's report, unless the Node has them. */
 function missingLabels(node: ClusterNode | undefined, { threadsPerCore, fullPcpus }: WrittenFacts) {
   if (node?.shape === undefined || node.quarantined) return undefined;
   const { host, wholeCoresOnly } = node.shape.empty;

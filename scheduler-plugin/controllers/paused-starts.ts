@@ -16,22 +16,17 @@ export interface PausedStartsOptions {
   readonly writer: StartWriter;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
-  /** Called when a VM was resumed. */
   readonly onResumed: () => void;
   readonly log: ExtenderLogger;
-  /** Monotonic seconds. */
   readonly now: () => number;
   /** Seconds without a report after which an Event names the silent agent. */
   readonly silence?: number;
 }
 
-/** Maximum VMs to reconcile at a time. */
 const MAX_CONCURRENT = 8;
-/** Milliseconds until a failed call is retried. */
 const RETRY_MILLISECONDS = 2000;
 const SILENCE_SECONDS = 60;
 
-/** What this process knows about a VMI in addition to its annotations. */
 interface Progress {
   /** It was unpaused here, whatever its status still shows. */
   resumed: boolean;
@@ -40,11 +35,7 @@ interface Progress {
   since: number | undefined;
 }
 
-/**
- * Resumes VMs with CPU masks that start paused, once their agents report that they are pinned. The next step follows
- * from the VMI and the report alone (model/launcher/paused-start.ts), so another replica continues where this one
- * ended.
- */
+/** The next step follows from the VMI and the agent's report alone: another replica continues. */
 export class PausedStarts {
   readonly #options: PausedStartsOptions;
   readonly #vms = new StartingVms();
@@ -67,12 +58,10 @@ export class PausedStarts {
     for (const key of this.#vms.report(node, pinnings)) this.#queue.add(key);
   }
 
-  /** Checks every VM, when this replica has become the active one. */
   requeueAll(): void {
     for (const key of this.#vms.instances.keys()) this.#queue.add(key);
   }
 
-  /** Number of VMs that wait to be pinned. */
   get waiting(): number {
     return this.#vms.instances.size;
   }
@@ -150,7 +139,6 @@ export class PausedStarts {
     return progress;
   }
 
-  /** Records and logs an Event, unless it is the VMI's last one. */
   #announce(vmi: MaskedInstance, event: EventText): void {
     const { events, log } = this.#options;
     const progress = this.#progressOf(vmi);
@@ -165,17 +153,13 @@ export class PausedStarts {
   }
 }
 
-/** Writes the progress of a paused start. @throws KubeError */
 export type StartWriter = ReturnType<typeof createStartWriter>;
 
 export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>) {
   const path = (group: string, { namespace, name }: MaskedInstance) =>
     `/apis/${group}/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
   return {
-    /**
-     * Records the progress.
-     * @param seen `as seen` to write only if the VMI has not changed since it was read
-     */
+    /** @param seen `as seen` to write only if the VMI has not changed since it was read */
     async record(vmi: MaskedInstance, next: PausedStart, seen: 'as seen' | 'whatever it is') {
       const annotations = { [PAUSED_START_ANNOTATION]: formatPausedStart(next) };
       // The uid protects a later VMI of the same name.
@@ -189,12 +173,10 @@ export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>)
   };
 }
 
-/** The state of one launcher in an agent's report. */
 export interface ReportedPinning extends PinningReport {
   readonly podUID: string;
 }
 
-/** The VMIs that are still starting, and the reported states of their launchers. */
 export class StartingVms {
   readonly #instances = new Map<string, MaskedInstance>();
   readonly #keysByNode = new Map<string | undefined, Set<string>>();
@@ -223,10 +205,7 @@ export class StartingVms {
     return this.#keysByNode.get(node) ?? new Set();
   }
 
-  /**
-   * The state of the launcher on the node where the VM runs, by that node's agent: a migrating VM has another
-   * launcher.
-   */
+  /** By the agent of the node where the VM runs: a migrating VM has another launcher. */
   pinningOf({ node = '', pods }: MaskedInstance): PinningReport | undefined {
     const pinnings = this.#pinnings.get(node);
     const pod = Object.keys(pods).find((uid) => pods[uid] === node && pinnings?.has(uid));

@@ -21,10 +21,7 @@ export interface PredictionCheckOptions {
   readonly log: ExtenderLogger;
 }
 
-/**
- * Seconds until a report has the devices and memory in use at the time of a pod's admission, which the agent reads
- * afterwards, and of a rejection, which it only finds when it polls.
- */
+/** Until a report has the devices and memory at the pod's admission, or a rejection, which the agent polls. */
 const ADMISSION_SECONDS = 5;
 const REJECTION_SECONDS = 35;
 /** Characters of a record as JSON: a log line has room for little more. */
@@ -32,10 +29,7 @@ const MAX_RECORD_CHARACTERS = 14_000;
 
 type Comparison = NonNullable<ReturnType<typeof comparisonOf>>;
 
-/**
- * Compares what the kubelet does with each pod with the prediction of the filter call: the first report that contains
- * the pod, or the kubelet's rejection, if nothing else has changed on the node since the report of the prediction.
- */
+/** With the first report that contains the pod, or the kubelet's rejection, if nothing else has changed on the node. */
 export function createPredictionCheck(options: PredictionCheckOptions) {
   const { events, metrics, log } = options;
   const count = (result: string) => metrics.predictions.inc({ result });
@@ -75,7 +69,7 @@ export function createPredictionCheck(options: PredictionCheckOptions) {
   };
 
   return {
-    /** Call it when a reservation has ended, after the report that ended it has been stored. */
+    /** After the report that ended it has been stored. */
     ended(reservation: Reservation<PodNeeds>, end: ReservationEnd): void {
       const isDecided = end === 'shown' || end === 'terminal' || (end === 'deleted' && reservation.kind === 'bound');
       // A reservation without a namespace is not from a filter call.
@@ -111,14 +105,13 @@ function comparisonOf(
   return { reservation, node, basis, predicted: `${cpus}`, actual, isRejection };
 }
 
-/** The exclusive CPUs that the pod keeps, as reported; undefined if a container is missing. */
+/** Undefined if a container is missing. */
 function assignedTo({ assignments }: ClusterNode, { uid, pod }: Reservation<PodNeeds>): string | undefined {
   const names = pod.request.containers.filter(({ kind, cpus }) => kind !== 'init' && cpus > 0).map(({ name }) => name);
   const own = assignments.filter(({ podUID, container }) => podUID === uid && names.includes(container));
   return own.length === names.length ? `${unionOf(assignedCpus(own))}` : undefined;
 }
 
-/** Whether hardware, configuration and the CPUs of other pods are those of the prediction. */
 function isUnchanged({ shape, assignments }: ClusterNode, basis: PredictionBasis, uid: string): boolean {
   const othersIn = (owners: PredictionBasis['assignments']) =>
     JSON.stringify(owners.filter(({ podUID }) => podUID !== uid));
@@ -131,7 +124,7 @@ function dependsOnResources({ reservation, basis }: Comparison): boolean {
   return unpredictableFor(reservation.pod, { ...basis.shape.empty, devices: undefined, notReported }) !== undefined;
 }
 
-/** Devices by resource and bytes by type, of all pods and on all NUMA nodes. */
+/** Of all pods and on all NUMA nodes. */
 function amountsInUse({ state }: PlacementHost): string {
   const amounts = new Map<string, number>();
   const add = (name: string, amount: number) => amounts.set(name, (amounts.get(name) ?? 0) + amount);

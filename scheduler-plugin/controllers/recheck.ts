@@ -1,122 +1,226 @@
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
-import { RecheckChoice, type RecheckChoiceOptions } from './recheck-choice.ts';
-import type { PodId } from './waiting-pods.ts';
+import { FairQueue } from './fair-queue.ts';
 
-export interface RecheckOptions extends RecheckChoiceOptions {
-  /** Whether this replica is the one that writes. */
+export interface RecheckOptions {
+  readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
   readonly active: () => boolean;
   /** Changes the node's annotation. @returns whether that succeeded; if not, it is retried */
   readonly touch: (node: string) => Promise<boolean>;
+  readonly now: () => number;
+}
+
+interface PodId {
+  readonly uid: string;
+  readonly namespace: string;
+}
+
+interface WaitingPod extends PodId {
+  readonly needs: PodNeeds;
+  readonly wasRefusedHere: boolean;
+  /** When the scheduler last asked about it, or when it was first seen. */
+  readonly lastSeen: number;
+  /** Number and time of the last of its touches for this pod, by node. */
+  readonly touched: Map<string, { readonly times: number; readonly last: number }>;
+  /** Touches of a node without a wait between them, apart from the interval of all writes. */
+  readonly freeTouches: number;
 }
 
 /** Minimum seconds between two writes. One write wakes every waiting pod, so the whole cluster needs no more. */
 const WRITE_INTERVAL_SECONDS = 1;
-/**
- * Seconds in which changes are collected, and in which a pod that was refused on one node may be accepted on others.
- */
+/** Seconds in which changes are collected, and in which a pod that was refused on one node may be accepted on others. */
 const DEBOUNCE_SECONDS = 0.1;
 /** Seconds in which the conditions of pods that the previous replica refused last may still arrive. */
 const LATE_SECONDS = 10;
+/**
+ * Facts that the extender does not see, such as taints, may keep a pod off a node: each touch for the same pod and node
+ * waits twice as long as the last one, until the scheduler's own retry comes sooner (300 s).
+ */
+const MAX_WAIT_SECONDS = 300;
+const MAX_KINDS = 200;
+/** Seconds of checks without a pause, and of the pause. */
+const MAX_CHECK_SECONDS = 0.01;
+const CHECK_PAUSE_SECONDS = 0.001;
+/** Maximum waiting pods. Beyond that, the namespace with the most loses its least recent (the scheduler retries it). */
+const MAX_WAITING = 5000;
+/** kube-scheduler retries within 330 s (podMaxInUnschedulablePodsDuration, a flush every 30 s) plus its backoff. */
+const FORGOTTEN_AFTER_SECONDS = 420;
+const AT_ONCE = Number.NEGATIVE_INFINITY;
+const NEVER = Number.POSITIVE_INFINITY;
 
 /**
- * Makes kube-scheduler retry pods that this extender refused. A change of a Lease or of a custom resource wakes no
- * waiting pod, but a change of a Node's annotation wakes all pods that an extender refused. So when this process finds
- * that a node would now accept one of them, and only then, it changes that node's annotation. In a quiet cluster it
- * writes nothing. It ignores pods that the scheduler does not ask about.
+ * Makes kube-scheduler retry refused pods. A change of a Lease or a custom resource wakes no waiting pod, a change of a
+ * Node's annotation wakes all that an extender refused: so it changes that of a node that would now accept one. In a
+ * quiet cluster it writes nothing. It ignores pods that the scheduler does not ask about.
  */
-export class Recheck extends RecheckChoice {
+export class Recheck {
   readonly #options: RecheckOptions;
+  /** Least recent first. */
+  readonly #pods = new Map<string, WaitingPod>();
+  readonly #queue = new FairQueue<WaitingPod>();
+  /** When to check each node that has improved. */
+  readonly #improved = new Map<string, number>();
+  /** The node whose check continues, and its predictions by kind of pod. */
+  #checking: { readonly node: string; readonly fits: Map<string, boolean> } | undefined;
   #timer: NodeJS.Timeout | undefined;
-  #timerAt = Number.POSITIVE_INFINITY;
-  #lastWrite = Number.NEGATIVE_INFINITY;
   #isWriting = false;
-  /** Until then, conditions of pods that the previous replica refused may still arrive. */
-  #lateUntil = Number.NEGATIVE_INFINITY;
+  #lastWrite = AT_ONCE;
+  #lateUntil = AT_ONCE;
   #stopped = false;
 
   constructor(options: RecheckOptions) {
-    super(options);
     this.#options = options;
   }
 
-  override improved(node: string): void {
-    super.improved(node);
-    this.#schedule();
+  get waiting(): number {
+    this.#forgetOld();
+    return this.#pods.size;
   }
 
-  override neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void {
-    super.neverOffered(pod, needs, node, rounds);
-    this.#schedule();
+  waits(pod: PodId, needs: PodNeeds): void {
+    this.#add(pod, needs, { wasRefusedHere: true, freeTouches: 0 });
   }
 
   /**
-   * Finds the waiting pods when this replica has become the active one: those that the previous replica may have
-   * refused. Later it learns of them from the scheduler's calls, and a pod's condition no longer indicates a refusal by
-   * an extender.
+   * The scheduler stopped searching before it reached a node that would accept the pod.
+   * @param rounds attempts after which it must have reached every node, since each begins where the last one stopped
    */
-  takeOver(pods: Iterable<PodView | undefined>): void {
-    this.#lateUntil = this.#options.now() + LATE_SECONDS;
-    for (const pod of pods) this.#consider(pod);
+  neverOffered(pod: PodId, needs: PodNeeds, node: string, rounds: number): void {
+    this.#add(pod, needs, { wasRefusedHere: true, freeTouches: rounds });
+    this.improved(node);
   }
 
-  /** The scheduler found no node for the pod. */
+  settled(uid: string): void {
+    const pod = this.#pods.get(uid);
+    if (pod === undefined) return;
+    this.#pods.delete(uid);
+    this.#queue.delete(pod.namespace, uid);
+    if (this.#pods.size === 0) this.#improved.clear();
+  }
+
+  improved(node: string): void {
+    if (this.#checking?.node === node) this.#checking = undefined;
+    if (this.#pods.size > 0) this.#improved.set(node, AT_ONCE);
+    this.#schedule(DEBOUNCE_SECONDS);
+  }
+
+  /** When this replica has become the active one. Later it learns of waiting pods from the scheduler's calls. */
+  takeOver(pods: Iterable<PodView | undefined>): void {
+    this.#lateUntil = this.#options.now() + LATE_SECONDS;
+    for (const pod of pods) this.#mayWait(pod);
+  }
+
   unschedulable(pod: PodView): void {
     const { active, now } = this.#options;
-    if (active() && now() < this.#lateUntil) this.#consider(pod);
+    if (active() && now() < this.#lateUntil) this.#mayWait(pod);
   }
 
   stop(): void {
     this.#stopped = true;
-    this.#stopTimer();
-  }
-
-  #consider(pod: PodView | undefined): void {
-    if (pod?.mayBeRefused && !pod.deleting && !pod.terminal) this.mayWait(pod, pod.needs);
-  }
-
-  #stopTimer(): void {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#timerAt = Number.POSITIVE_INFINITY;
   }
 
-  /** Schedules the next check, at least a second after the last write. */
-  #schedule(at = this.#options.now()): void {
-    if (this.#stopped || this.#isWriting || !this.pending) return;
-    const { now } = this.#options;
-    const due = Math.max(at, now() + DEBOUNCE_SECONDS, this.#lastWrite + WRITE_INTERVAL_SECONDS);
-    if (due < this.#timerAt) this.#setTimer(due, (due - now()) * 1000);
+  /** At most one touch: if an extender refused the pod, the scheduler then asks this replica about it. */
+  #mayWait(pod: PodView | undefined): void {
+    if (!pod?.mayBeRefused || pod.deleting || pod.terminal || this.#pods.has(pod.uid)) return;
+    this.#add(pod, pod.needs, { wasRefusedHere: false, freeTouches: 0 });
   }
 
-  #setTimer(at: number, milliseconds: number): void {
-    this.#stopTimer();
-    this.#timerAt = at;
-    this.#timer = setTimeout(() => void this.#check(), milliseconds).unref();
+  #add({ uid, namespace }: PodId, needs: PodNeeds, state: Pick<WaitingPod, 'wasRefusedHere' | 'freeTouches'>): void {
+    this.#forgetOld();
+    const touched: WaitingPod['touched'] = this.#pods.get(uid)?.touched ?? new Map();
+    this.#pods.delete(uid);
+    this.#queue.delete(namespace, uid);
+    const oldest = this.#pods.size >= MAX_WAITING ? this.#queue.oldestOfLargest() : undefined;
+    if (oldest !== undefined) this.settled(oldest.uid);
+    const pod = { uid, namespace, needs, lastSeen: this.#options.now(), touched, ...state };
+    this.#pods.set(uid, pod);
+    this.#queue.set(namespace, uid, pod);
+  }
+
+  #forgetOld(): void {
+    for (const [uid, { lastSeen }] of this.#pods) {
+      if (this.#options.now() - lastSeen < FORGOTTEN_AFTER_SECONDS) return;
+      this.settled(uid);
+    }
+  }
+
+  /** At least a second after the last write. */
+  #schedule(seconds: number): void {
+    if (this.#timer !== undefined || this.#stopped || this.#isWriting || this.#improved.size === 0) return;
+    const wait = Math.max(seconds, this.#lastWrite + WRITE_INTERVAL_SECONDS - this.#options.now());
+    this.#timer = setTimeout(() => void this.#check(), wait * 1000).unref();
   }
 
   async #check(): Promise<void> {
     const { active, touch, now } = this.#options;
-    this.#stopTimer();
+    this.#timer = undefined;
+    this.#forgetOld();
     if (!active()) {
-      this.forgetNodes();
+      this.#improved.clear();
       return;
     }
-    const { chosen, askAt, unfinished } = this.next();
-    if (unfinished) {
-      this.#setTimer(now(), 1);
-      return;
+    const until = now() + MAX_CHECK_SECONDS;
+    for (const [node, due] of this.#improved) {
+      if (due > now()) continue;
+      const pods = this.#servedBy(node, until);
+      if (pods === undefined) {
+        this.#schedule(CHECK_PAUSE_SECONDS);
+        return;
+      }
+      if (pods.length === 0) continue;
+      this.#lastWrite = now();
+      this.#isWriting = true;
+      const isWritten = await touch(node);
+      this.#isWriting = false;
+      if (isWritten) this.#touched(node, pods);
+      else this.improved(node);
+      break;
     }
-    if (chosen === undefined) {
-      this.#schedule(askAt);
-      return;
-    }
-    this.#lastWrite = now();
-    this.#isWriting = true;
-    const isWritten = await touch(chosen.node);
-    this.#isWriting = false;
-    if (isWritten) this.touched(chosen);
-    else super.improved(chosen.node);
-    this.#schedule();
+    this.#schedule(WRITE_INTERVAL_SECONDS);
   }
+
+  /**
+   * Undefined if the check has to continue after a pause. Pods with equal needs share one prediction. A node that was
+   * touched recently for a pod is checked again when the next touch for it is due.
+   */
+  #servedBy(node: string, until: number): WaitingPod[] | undefined {
+    const { wouldFit, now } = this.#options;
+    if (now() >= until) return undefined;
+    const fits = this.#checking?.node === node ? this.#checking.fits : new Map<string, boolean>();
+    this.#checking = { node, fits };
+    const pods: WaitingPod[] = [];
+    let next = NEVER;
+    for (const pod of this.#queue.values()) {
+      const due = dueAt(pod, node);
+      if (due > now()) {
+        next = Math.min(next, due);
+        continue;
+      }
+      const kind = `${pod.needs.key} ${pod.needs.dpu}`;
+      if (!fits.has(kind) && fits.size < MAX_KINDS) {
+        if (now() >= until) return undefined;
+        fits.set(kind, wouldFit(pod.needs, node));
+      }
+      if (fits.get(kind) === true) pods.push(pod);
+    }
+    this.#checking = undefined;
+    this.#improved.delete(node);
+    if (pods.length === 0 && next < NEVER) this.#improved.set(node, next);
+    return pods;
+  }
+
+  #touched(node: string, pods: readonly WaitingPod[]): void {
+    for (const { uid, wasRefusedHere, touched } of pods) {
+      touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: this.#options.now() });
+      if (!wasRefusedHere && this.#pods.get(uid)?.wasRefusedHere === false) this.settled(uid);
+    }
+  }
+}
+
+function dueAt({ touched, freeTouches }: WaitingPod, node: string): number {
+  const before = touched.get(node);
+  if (before === undefined || before.times < freeTouches) return AT_ONCE;
+  const wait = 2 ** (before.times - freeTouches - 1);
+  return wait <= MAX_WAIT_SECONDS ? before.last + wait : NEVER;
 }

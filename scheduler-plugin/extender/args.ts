@@ -5,12 +5,9 @@ import { issuesText, PlumblineError } from '../../model/errors.ts';
 import { limitAmounts } from '../cluster/pod-needs.ts';
 import type { FilterOutcome } from '../filter/filter.ts';
 
-/**
- * kube-scheduler's extender protocol. Its types have no JSON tags, so keys are the Go field names; the embedded objects
- * have their usual keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
- */
+/** kube-scheduler's extender protocol, without JSON tags. Source: k8s.io/kube-scheduler/extender/v1/types.go. */
 
-/** A request that violates the protocol; the answer has the message in the protocol's own Error field. */
+/** The answer has the message in the protocol's own Error field. */
 export class ArgsError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('extender-args', message, options);
@@ -18,13 +15,12 @@ export class ArgsError extends PlumblineError {
 }
 
 const MAX_NODES = 20_000;
-/** Volumes, terms and constraints of a pod. */
 const MAX_ITEMS = 1024;
 
 /** Absent, or in an unknown form, which is ignored. */
 const present = z.unknown().optional();
 const volume = z.object({ persistentVolumeClaim: present, ephemeral: present });
-/** Preferred affinity or anti-affinity to pods. Terms with an unknown shape are ignored. */
+/** Terms with an unknown shape are ignored. */
 const podTerms = z
   .object({
     preferredDuringSchedulingIgnoredDuringExecution: listOrNone(
@@ -36,7 +32,6 @@ const podTerms = z
   .catch(undefined);
 const spreadConstraint = z.object({ topologyKey: qualifiedName, whenUnsatisfiable: word });
 
-/** A pod, with the fields that determine how long and for which nodes kube-scheduler may want it. */
 export const schedulingPod = pod
   .extend({
     spec: pod.shape.spec.extend({
@@ -70,13 +65,11 @@ const extenderArgs = z.object({
 export interface ExtenderArgs {
   readonly pod: SchedulingPod;
   readonly names: readonly string[];
-  /** The whole objects, from a scheduler that expects the extender to cache no nodes (nodeCacheCapable: false). */
+  /** From a scheduler with nodeCacheCapable: false. */
   readonly nodes: readonly NodeObject[] | undefined;
 }
 
-/**
- * @throws ArgsError if the body is not ExtenderArgs, has both or neither of Nodes and NodeNames, or a pod without uid
- */
+/** @throws ArgsError if the body is not ExtenderArgs, has both or neither of Nodes and NodeNames, or no uid */
 export function parseExtenderArgs(body: unknown): ExtenderArgs {
   const { Pod: pod, NodeNames, Nodes } = parseBody(extenderArgs, body, 'ExtenderArgs');
   if (NodeNames != null && Nodes?.items != null) {
@@ -119,11 +112,7 @@ export function parseExtenderPreemptionArgs(body: unknown): ExtenderPreemptionAr
   return parseBody(extenderPreemptionArgs, body, 'ExtenderPreemptionArgs');
 }
 
-/**
- * @param body the decoded JSON; undefined if there was none
- * @param expected the name of the type, for the message
- * @throws ArgsError if the body does not match the schema
- */
+/** @throws ArgsError if the body does not match the schema; `expected` is the name of the type */
 export function parseBody<S extends z.ZodType>(schema: S, body: unknown, expected: string): z.output<S> {
   if (body === undefined) throw new ArgsError(`the body is empty: expected ${expected}`);
   const result = schema.safeParse(body);
@@ -131,19 +120,16 @@ export function parseBody<S extends z.ZodType>(schema: S, body: unknown, expecte
   throw new ArgsError(`the body is not ${expected}: ${issuesText(result.error)}`);
 }
 
-/** Whether kube-scheduler may wait before it binds the pod, until its volumes and dynamic resources are ready. */
+/** Until its volumes and dynamic resources are ready. */
 export function waitsToBind({ spec: { volumes, resourceClaims } }: SchedulingPod): boolean {
   const hasClaim = volumes?.some(({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim ?? ephemeral) ?? false;
   return hasClaim || (resourceClaims?.length ?? 0) > 0;
 }
 
-/** Maximum topology keys to consider: each may add a node in each of its domains. */
+/** Each may add a node in each of its domains. */
 const MAX_KEYS = 4;
 
-/**
- * The keys of node labels in the pod's soft constraints: preferences that kube-scheduler weighs among the remaining
- * nodes.
- */
+/** Of node labels, in preferences that kube-scheduler weighs among the remaining nodes. */
 export function softTopologyKeys({ spec }: SchedulingPod): readonly string[] {
   const { affinity: affinities, topologySpreadConstraints: spreads } = spec;
   if (affinities == null && spreads == null) return [];
@@ -163,7 +149,7 @@ export function softTopologyKeys({ spec }: SchedulingPod): readonly string[] {
   return [...keys].slice(0, MAX_KEYS);
 }
 
-/** The answer to a filter call. Source: k8s.io/kube-scheduler/extender/v1/types.go. */
+/** Source: k8s.io/kube-scheduler/extender/v1/types.go. */
 export interface ExtenderFilterResult {
   readonly Nodes: { readonly metadata: object; readonly items: readonly NodeObject[] } | null;
   readonly NodeNames: readonly string[] | null;
@@ -172,11 +158,7 @@ export interface ExtenderFilterResult {
   readonly Error: string;
 }
 
-/**
- * All refusals are in FailedAndUnresolvableNodes: preemption cannot help (ADR 0022).
- *
- * @param nodes the objects of a scheduler that sent whole nodes, and expects whole nodes
- */
+/** All in FailedAndUnresolvableNodes: preemption cannot help (ADR 0022). @param nodes if the scheduler sent objects */
 export function filterResult(
   { answers, refusals }: FilterOutcome,
   nodes: readonly NodeObject[] | undefined,

@@ -17,14 +17,12 @@ export interface ExplainerOptions {
   readonly isActive: () => boolean;
 }
 
-/** A pod as a body: the object alone, or in the form of a filter call. */
 const explainedPod = podSchema.superRefine(limitAmounts);
 const posted = z.union([z.object({ Pod: explainedPod, NodeNames: nodeNames.nullish() }), explainedPod]);
 
 /**
- * Explains in full, for each node, what would happen to a pod there. `GET /explain?pod=namespace/name` reads the pod
- * from the API server, `POST /explain` accepts one that need not exist, and `GET /explain` lists the last decisions. It
- * creates no reservation. A standby answers, too, from its own observations.
+ * `GET /explain?pod=namespace/name` reads the pod, `POST /explain` accepts one that need not exist, `GET /explain`
+ * lists the last decisions. No reservation. A standby answers, too, from its own observations.
  */
 export function createExplainer({ extender, decisions, client, isActive }: ExplainerOptions) {
   /** In slices: the scheduler's calls run in between. */
@@ -51,10 +49,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
   };
 
   return {
-    /**
-     * Explains a pod in the cluster, by namespace/name; without a name, returns the last decisions.
-     * @throws ArgsError, NotNow, KubeError
-     */
+    /** Without a name, the last decisions. @throws ArgsError, NotNow, KubeError */
     async ofPod(name: string | null): Promise<object> {
       if (name === null) return { active: isActive(), decisions: decisions.list() };
       const pod = await readExplainedPod(client, name);
@@ -63,7 +58,7 @@ export function createExplainer({ extender, decisions, client, isActive }: Expla
         decisions: decisions.list(`${pod.metadata.namespace}/${pod.metadata.name}`),
       };
     },
-    /** Explains a pod, or a whole filter call, from decoded JSON; the pod need not exist. @throws ArgsError, NotNow */
+    /** A pod, or a whole filter call; it need not exist. @throws ArgsError, NotNow */
     async ofBody(body: unknown): Promise<object> {
       const parsed = parseBody(posted, body, 'a Pod');
       return 'Pod' in parsed ? explanation(parsed.Pod, parsed.NodeNames ?? undefined) : explanation(parsed);
@@ -87,7 +82,7 @@ export async function readExplainedPod(client: Pick<KubeClient, 'get'>, name: st
   }
 }
 
-/** Characters of a reason, which is in the answer once for each node. */
+/** It is in the answer once for each node. */
 const MAX_REASON_CHARACTERS = 1024;
 
 function writtenOut({ node, verdict, assumed }: NodeExplanation) {

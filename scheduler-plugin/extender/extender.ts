@@ -21,7 +21,7 @@ import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';
 
-/** No verdict is possible now: the caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
+/** The caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
 
 export interface NodeExplanation {
@@ -42,7 +42,6 @@ export interface ExtenderOptions {
   readonly metrics: ExtenderMetrics;
   readonly cluster: Pick<Cluster, 'missing' | 'podsSeenUntil'>;
   readonly replica: Pick<SchedulerLeaseReplica, 'mayAnswer'>;
-  /** Monotonic seconds. */
   readonly now: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;
@@ -50,7 +49,6 @@ export interface ExtenderOptions {
   readonly reservationTimeout: number;
 }
 
-/** Answers the scheduler's calls from the state of the cluster, and reserves the nodes of its answers. */
 export class Extender {
   readonly state: ClusterState;
   readonly #options: ExtenderOptions;
@@ -63,7 +61,6 @@ export class Extender {
     this.#filter = new Filter(state.fleet, verdicts, unpredictable);
   }
 
-  /** Monotonic seconds. */
   now(): number {
     return this.#options.now();
   }
@@ -119,10 +116,7 @@ export class Extender {
     return outcome;
   }
 
-  /**
-   * Called for the nodes that passed. A score is an integer from 0 to 10. Empty if no node is better than another, as
-   * for a pod without CPUs of its own: the scheduler scores a node without a score as 0. @throws NotNow, ParseError
-   */
+  /** Of the nodes that passed, from 0 to 10; empty if no node is better than another. @throws NotNow, ParseError */
   prioritize({ pod, names }: ExtenderArgs): readonly { readonly Host: string; readonly Score: number }[] {
     this.assertActive();
     const { verdicts } = this.#options;
@@ -137,10 +131,7 @@ export class Extender {
     return verdicts.withinTime(names.length, score).result;
   }
 
-  /**
-   * The verdict on each of the given nodes, or on all, without a reservation; each is determined when it is called.
-   * @throws NotNow, ParseError
-   */
+  /** Without a reservation; each verdict is determined when it is called. @throws NotNow, ParseError */
   explain(pod: Pod, nodes?: readonly string[]): (() => NodeExplanation)[] {
     this.#assertSynced();
     const { fleet, reservations } = this.state;
@@ -157,7 +148,6 @@ export class Extender {
     }));
   }
 
-  /** @throws NotNow */
   #assertSynced(): void {
     const { missing } = this.#options.cluster;
     if (missing !== undefined) throw new NotNow(missing);
@@ -185,26 +175,23 @@ export class Extender {
 const MAX_RESERVATIONS = 10_000;
 const MAX_RESERVATIONS_OF_NAMESPACE = 1000;
 
-/** Whether the pod gets CPUs of its own on the node, which have to be reserved. */
 function takesCpusOn(node: ClusterNode | undefined, needs: PodNeeds): boolean {
   return needs.exclusive && node !== undefined && !sharesCpusOn(node, needs);
 }
 
-/** What the prediction for a node is from, if no pod is in flight there. */
+/** Undefined if a pod is in flight there. */
 function basisOf(node: ClusterNode | undefined): PredictionBasis | undefined {
   if (node?.shape === undefined || node.reservations > 0) return undefined;
   const { shape, assignments, usage } = node;
   return { shape, assignments, usage };
 }
 
-/** @throws NotNow */
 function assertRoomFor(reservations: Reservations<PodNeeds>, namespace: string): void {
   if (reservations.unbound >= MAX_RESERVATIONS) throw new NotNow('too many pods are in flight; try again');
   if (reservations.unboundIn(namespace) >= MAX_RESERVATIONS_OF_NAMESPACE)
     throw new NotNow('too many pods of this namespace are in flight; try again');
 }
 
-/** Of the answers that will be reserved, only the one with the highest score. */
 function withBestOf(outcome: FilterOutcome, isReserved: (answer: FilterAnswer) => boolean): FilterOutcome {
   const [best] = outcome.answers.filter(isReserved).sort((a, b) => b.score - a.score);
   return { ...outcome, answers: outcome.answers.filter((answer) => answer === best || !isReserved(answer)) };

@@ -5,16 +5,10 @@ import { type ExtenderPreemptionArgs, parseExtenderPreemptionArgs } from './args
 import type { Extender } from './extender.ts';
 
 /**
- * Selects the nodes on which preemption would help.
- *
- * The scheduler chooses victims by its own counts. If the CPUs that they free would not suffice (on two NUMA nodes, or
- * halves of cores), they would be killed in vain, and again at the next attempt. So a node remains only if it would
- * admit the pod without the victims. A node without a possible prediction remains; one that is not reached in time does
- * not.
- *
- * @param body the decoded JSON
- * @returns an ExtenderPreemptionResult (k8s.io/kube-scheduler/extender/v1/types.go)
- * @throws ArgsError, NotNow, ParseError
+ * The nodes on which preemption would help: those that would admit the pod without the victims, whose CPUs (on two NUMA
+ * nodes, or halves of cores) may not suffice. A node without a possible prediction remains.
+ * @returns an ExtenderPreemptionResult (k8s.io/kube-scheduler/extender/v1/types.go) @throws ArgsError, NotNow,
+ * ParseError
  */
 export function preempt(extender: Extender, policy: UnpredictablePolicy, body: unknown) {
   const args = parseExtenderPreemptionArgs(body);
@@ -46,7 +40,7 @@ export function preempt(extender: Extender, policy: UnpredictablePolicy, body: u
   };
 }
 
-/** Both forms of the protocol: whole pods, or their uids if the scheduler knows that the extender caches nodes. */
+/** Whole pods, or their uids if the scheduler knows that the extender caches nodes. */
 function victimsOf({ NodeNameToMetaVictims, NodeNameToVictims }: ExtenderPreemptionArgs) {
   const victims = new Map<string, { readonly uids: readonly string[]; readonly violations: number }>();
   for (const [node, { Pods, NumPDBViolations }] of Object.entries(NodeNameToVictims ?? {})) {

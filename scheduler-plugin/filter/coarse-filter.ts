@@ -4,16 +4,13 @@ import { type Refused, refuse, type UnpredictablePolicy, unfitShape } from '../.
 import type { ClusterNode, NodeShape } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 
-/** A node that is not refused yet, with the facts that determine its position among the candidates. */
 export interface Candidate {
   readonly node: ClusterNode;
-  /** Pods that its report does not contain yet are on their way to the node. */
   readonly hasReservations: boolean;
-  /** The node lacks a network that the pod prefers. */
   readonly lacksPreferred: boolean;
   /** The node has networks that the pod does not need and that others may need. */
   readonly wastesNetworks: boolean;
-  /** CPUs that would be left in the NUMA nodes that the pod could use. */
+  /** In the NUMA nodes that the pod could use. */
   readonly left: number;
 }
 
@@ -21,20 +18,16 @@ const TOO_FEW_CORES = refuse('too-few-whole-cores', 'too few free whole cores');
 const TOO_FEW_CPUS = refuse('too-few-cpus', 'too few free CPUs');
 const NOT_NEAR = refuse('network-elsewhere', 'no room on the NUMA nodes of a required network');
 
-/** What the hardware and configuration of a node mean for the pod, whatever runs there. */
+/** Whatever runs there. */
 interface ShapeFit extends Pick<Candidate, 'lacksPreferred' | 'wastesNetworks'> {
   readonly unfit: Refused | undefined;
   /** The pod would run on shared CPUs, which need no prediction. */
   readonly shares: boolean;
   readonly need: CoarseNeed;
-  /** The refusal if too few CPUs are free. */
   readonly short: Refused;
 }
 
-/**
- * Decides for one pod from the counted free CPUs of nodes, without an exact prediction: of thousands of nodes, only some
- * are worth one. Nodes of the same model share the part that does not depend on their pods.
- */
+/** Of thousands of nodes, only some are worth an exact prediction. Nodes of the same model share their part. */
 export class CoarseFilter {
   readonly #needs: PodNeeds;
   readonly #policy: UnpredictablePolicy;
@@ -85,11 +78,8 @@ function shapeFitOf({ empty }: NodeShape, needs: PodNeeds, policy: Unpredictable
 }
 
 /**
- * The order in which candidates are predicted: nodes that have the networks which the pod prefers, then those without
- * pods in flight, then those without networks that the pod does not need, then the fullest, so that large pods find
- * empty nodes.
- *
- * For pods in flight a prediction has to try their orders, and is more likely to be a refusal.
+ * Nodes with preferred networks first, then those without pods in flight, whose orders a prediction has to try, then
+ * those without networks that the pod does not need, then the fullest, so that large pods find empty nodes.
  */
 export function compareCandidates(a: Candidate, b: Candidate): number {
   return (

@@ -7,16 +7,13 @@ import type { FilterOutcome } from './filter.ts';
 import type { Refusals } from './refusals.ts';
 
 const MAX_DECISIONS = 1000;
-/** Maximum characters of namespace/name and of a uid, as in the API server. */
+/** As in the API server. */
 const MAX_NAME_CHARACTERS = 317;
 const MAX_UID_CHARACTERS = 64;
-/**
- * Nodes in a decision: the default number of nodes in an answer for a pod with CPUs of its own. A pod without any may
- * be placed on any of the cluster's nodes, and a thousand such lists would take more memory than everything else.
- */
+/** The default of an answer: a pod without CPUs of its own may be placed on any node, which takes too much memory. */
 const MAX_NODES = 16;
 
-/** The last decisions, oldest first. */
+/** Oldest first. */
 export class Decisions {
   readonly #wallClock: () => number;
   readonly #decisions: ReturnType<typeof decisionOn>[] = [];
@@ -54,7 +51,6 @@ function decisionOn(time: Date, pod: string, uid: string, { offered, answers, re
 /** More pods do not wait at a time. */
 const MAX_WAITING_PODS = 5000;
 
-/** Logs which pods wait and why, and where pods are placed. */
 export class DecisionLog {
   readonly #log: ExtenderLogger;
   /** The kinds of refusals that were logged last, and when the first were, by the uid of the pod. */
@@ -64,7 +60,7 @@ export class DecisionLog {
     this.#log = log;
   }
 
-  /** Called for each attempt of the scheduler. Texts contain amounts that change, so only another kind is a change. */
+  /** Called for each attempt. Texts contain amounts that change, so only another kind is a change. */
   waits(pod: string, uid: string, { texts }: Pick<Refusals, 'texts'>, vmi?: string): void {
     const kinds = [...new Set(texts.map(({ kind }) => kind))].sort().join();
     const last = this.#waiting.get(uid);

@@ -12,33 +12,26 @@ export interface FilterAnswer extends Place {
 }
 
 export interface FilterOutcome {
-  /** Number of names in the call. */
   readonly offered: number;
-  /** The nodes in the answer. They are reserved if the pod needs exclusive CPUs. */
+  /** Reserved if the pod needs exclusive CPUs. */
   readonly answers: readonly FilterAnswer[];
-  /** The remaining names were not checked, because enough others passed. */
   readonly refusals: Refusals;
 }
 
 export interface FilterCall {
   readonly needs: PodNeeds;
   readonly names: readonly string[];
-  /** Maximum number of nodes in the answer, given the number of candidates. */
   readonly answersFor: (candidates: number) => number;
   /** Topology keys for which the answer contains a node in each domain, however small it is otherwise. */
   readonly softKeys: readonly string[];
 }
 
 const MASK_ELSEWHERE = refuse('mask-elsewhere', 'another node has the CPUs of the CPU mask');
-/** Maximum predictions to find a node that fits among those that were not offered. */
 const MAX_NOT_OFFERED_PREDICTIONS = 32;
-/** Nodes that fit and are compared if the pod prefers a network, so that those near it come first. */
+/** If the pod prefers a network, so that those near it come first. */
 const COMPARED_NODES = 64;
 
-/**
- * Decides on many names: first the facts that rule a node out regardless of its CPUs, then a coarse filter by the number
- * of free CPUs, then the exact prediction of the best candidates until enough have passed.
- */
+/** First the facts that do not depend on CPUs, then a count of free CPUs, then predictions until enough fit. */
 export class Filter {
   readonly #fleet: Fleet;
   readonly #verdicts: NodeVerdicts;
@@ -59,7 +52,6 @@ export class Filter {
     return { offered: names.length, answers, refusals };
   }
 
-  /** Refuses the nodes that need no prediction. Of the others, those with counted free CPUs are ranked. */
   #candidates(needs: PodNeeds, names: readonly string[], refusals: Refusals) {
     const coarse = new CoarseFilter(needs, this.#policy);
     const ranked: Candidate[] = [];
@@ -88,7 +80,6 @@ export class Filter {
     return node.stale ? coarse.unfit(shape) : coarse.check(node, shape);
   }
 
-  /** Predicts the candidates in their order until as many as the limit have passed. */
   #predict({ needs, ranked, unranked, limit, softKeys, refusals }: Prediction): FilterAnswer[] {
     const answers: (FilterAnswer & { readonly spreads: boolean })[] = [];
     const prefersNetworks = needs.networks.some(({ affinity }) => affinity === 'preferred');
@@ -128,7 +119,7 @@ export class Filter {
     return prefersNetworks ? highestScores(answers, limit) : answers;
   }
 
-  /** The candidates that can keep the mask of the pod. Only if none can, nodes may use `all` instead. */
+  /** Only if none can keep the mask, nodes may use `all` instead. */
   #keepingMask(needs: PodNeeds, candidates: readonly ClusterNode[], refusals: Refusals): readonly ClusterNode[] {
     if (needs.mask?.fixMismatch !== true) return candidates;
     const keeping = candidates.filter((node) => !this.#verdicts.fallsBack(needs, node));
@@ -139,10 +130,7 @@ export class Filter {
     return keeping;
   }
 
-  /**
-   * Finds a node that was not offered and would accept the pod: kube-scheduler stops its search when it has found enough
-   * nodes that suit it.
-   */
+  /** kube-scheduler stops its search when it has found enough nodes that suit it. */
   missed(needs: PodNeeds, offered: readonly string[]): string | undefined {
     const coarse = new CoarseFilter(needs, this.#policy);
     const names = new Set(offered);
@@ -167,7 +155,7 @@ interface Prediction extends Pick<FilterCall, 'needs' | 'softKeys'> {
   readonly refusals: Refusals;
 }
 
-/** The answers with the highest scores, which are near the preferred networks, and those for soft constraints. */
+/** And those for soft constraints. */
 function highestScores(
   answers: readonly (FilterAnswer & { readonly spreads: boolean })[],
   limit: number,

@@ -26,15 +26,11 @@ export interface NodeVerdictsOptions {
   readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict'>;
   readonly unpredictable: UnpredictablePolicy;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
 export const UNKNOWN_NODE = refuse('unknown-node', 'node is not known yet');
-/**
- * dra-driver-cpu confines every container without a claim to its shared CPUs, whatever CPUs the kubelet gives it
- * (pkg/driver/nri_hooks.go), and its documentation requires cpuManagerPolicy: none.
- */
+/** dra-driver-cpu confines every container without a claim to its shared CPUs (pkg/driver/nri_hooks.go). */
 const DRA_CPU = refuse('dra-cpu', 'dra.cpu gives exclusive CPUs to claims only');
 const QUARANTINED = refuse('quarantined', 'node’s report is quarantined; see its Events');
 const NOT_CHECKED = refuse('other', 'not checked in time; will be tried again');
@@ -48,7 +44,7 @@ export function predictionSeconds(nodes: number): number {
   return 0.025 + nodes * 0.000_05;
 }
 
-/** Verdicts on single nodes, in two parts: facts that do not depend on the free CPUs, and the exact prediction. */
+/** Facts that do not depend on the free CPUs, and the exact prediction. */
 export class NodeVerdicts {
   readonly #options: NodeVerdictsOptions;
   readonly #predictions: PredictionCache;
@@ -56,14 +52,8 @@ export class NodeVerdicts {
   #notChecked = 0;
 
   constructor(options: NodeVerdictsOptions) {
-    const { state, unpredictable } = options;
     this.#options = options;
-    this.#predictions = new PredictionCache({
-      fleet: state.fleet,
-      unpredictable,
-      assumedNeeds: (node, needs) => this.#assumedNeeds(node, needs),
-      goneFrom: (node) => state.lostPlaces.goneFrom(node),
-    });
+    this.#predictions = new PredictionCache(options);
   }
 
   /** Makes a call whose exact predictions end after a time that depends on the number of nodes. */
@@ -86,7 +76,6 @@ export class NodeVerdicts {
     return unfit ?? this.exact(needs, node);
   }
 
-  /** Whether the node would accept such a pod now. */
   wouldFit(needs: PodNeeds, name: string): boolean {
     const node = this.#options.state.fleet.get(name);
     return node?.exists === true && this.verdict(needs, node).fits;
@@ -105,7 +94,6 @@ export class NodeVerdicts {
     return this.#options.exclusions.refusalOf(node, needs);
   }
 
-  /** The verdict on a node that is not refused for other reasons. */
   exact(needs: PodNeeds, node: ClusterNode): NodeVerdict {
     if (!needs.exclusive) return this.fallsBack(needs, node) ? MASK_FALLS_BACK : UNCHECKED;
     if (plausibleShape(node) === undefined) return UNCHECKED;
@@ -113,22 +101,22 @@ export class NodeVerdicts {
       this.#notChecked++;
       return NOT_CHECKED;
     }
-    if (!node.stale) return this.#predictions.verdict(needs, node);
+    const assumed = this.#assumedNeeds(node, needs);
+    if (!node.stale) return this.#predictions.verdict(needs, node, assumed);
     const host = this.#options.state.fleet.host(node);
     if (host === undefined) return UNCHECKED;
-    const byLastReport = judgeByCount(needs, host, this.#assumedNeeds(node, needs));
+    const byLastReport = judgeByCount(needs, host, assumed);
     return byLastReport.fits ? byLastReport : staleRefusal(byLastReport);
   }
 
-  /** Whether the node lacks CPUs of the pod's mask, and the pod may use all CPUs instead. */
   fallsBack({ mask }: PodNeeds, node: ClusterNode): boolean {
     return (
       mask?.fixMismatch === true && node.shape !== undefined && maskVerdict(mask, node.shape, node) === MASK_FALLS_BACK
     );
   }
 
-  /** The needs of other pods in flight on the node. */
-  #assumedNeeds({ name }: ClusterNode, needs: PodNeeds): PodNeeds[] {
+  #assumedNeeds({ name, reservations }: ClusterNode, needs: PodNeeds): PodNeeds[] {
+    if (reservations === 0) return [];
     return this.#options.state.reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
   }
 
@@ -161,15 +149,11 @@ const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
 /** Seconds, ascending. */
 const AGES = [1, 2, 5, 10, 20, 30, 40, 50, 60, 90, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 604_800];
 
-/**
- * Rounds an age so that it rarely changes: the scheduler writes the text into the pod's condition, and each change of
- * that wakes the pod for another futile attempt.
- */
+/** An age that rarely changes: each change of the pod's condition wakes it for another futile attempt. */
 function steppedAge(seconds: number): number {
   return AGES.findLast((age) => age <= seconds) ?? 0;
 }
 
-/** Why a node with a dead DPU is refused, with the age of the last sign of life. */
 export function dpuRefusal({ state, age }: DpuVerdict): Refused {
   if (age === undefined) return refuse('dpu', `${DPU_REFUSAL}: ${WITHOUT_AGE[state]}`);
   return refuse('dpu', `${DPU_REFUSAL}: ${state}, last renewal ${steppedAge(age)} s ago`);

@@ -1,41 +1,33 @@
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { alignsOrRefuses, withoutPods } from '../../model/placement/needs.ts';
 import { judgeHost, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
-import { type ClusterNode, type Fleet, reportsPod } from '../cluster/fleet.ts';
+import type { ClusterState } from '../cluster/cluster-state.ts';
+import { type ClusterNode, reportsPod } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 
 /** Maximum predictions for one kind of pod, and kinds of pods; the oldest are removed first. */
 const MAX_LOADS = 1024;
 const MAX_KINDS = 16;
 
-export interface PredictionCacheOptions {
-  readonly fleet: Pick<Fleet, 'host'>;
+interface Options {
+  readonly state: Pick<ClusterState, 'fleet' | 'lostPlaces'>;
   readonly unpredictable: UnpredictablePolicy;
-  /** The needs of other pods in flight on the node. */
-  readonly assumedNeeds: (node: ClusterNode, needs: PodNeeds) => readonly PodNeeds[];
-  /** Pods in the node's report that are no longer bound there. */
-  readonly goneFrom: (node: ClusterNode) => ReadonlySet<string>;
 }
 
-/**
- * Caches predictions by their inputs: the pod's needs, the node's shape and its CPUs, devices and memory in use. Nodes
- * that are equal in these need only one prediction. A node that is checked for similar pods one after the other needs
- * only one, too. Predictions for a node with pods in flight, or with the pod itself in the report, are not cached.
- */
+/** Equal nodes need one prediction. Not cached: with pods in flight, or with the pod itself in the report. */
 export class PredictionCache {
-  readonly #options: PredictionCacheOptions;
+  readonly #options: Options;
   readonly #kinds = new BoundedMap<string, BoundedMap<string, NodeVerdict>>(MAX_KINDS);
 
-  constructor(options: PredictionCacheOptions) {
+  constructor(options: Options) {
     this.#options = options;
   }
 
-  /** The exact prediction for a node that has reported. */
-  verdict(needs: PodNeeds, node: ClusterNode): NodeVerdict {
-    const { assumedNeeds, goneFrom } = this.#options;
-    const assumed = node.reservations > 0 ? assumedNeeds(node, needs) : [];
+  /** @param assumed the other pods in flight */
+  verdict(needs: PodNeeds, node: ClusterNode, assumed: readonly PodNeeds[]): NodeVerdict {
     const { shape } = node;
-    const depends = shape !== undefined && alignsOrRefuses(shape.empty) && goneFrom(node).size > 0;
+    const { lostPlaces } = this.#options.state;
+    const depends = shape !== undefined && alignsOrRefuses(shape.empty) && lostPlaces.goneFrom(node).size > 0;
     if (assumed.length > 0 || depends || reportsPod(node, needs.request.uid))
       return this.#predict(needs, node, assumed);
     return this.#kinds
@@ -44,13 +36,13 @@ export class PredictionCache {
   }
 
   #predict(needs: PodNeeds, node: ClusterNode, assumed: readonly PodNeeds[]): NodeVerdict {
-    const { fleet, unpredictable, goneFrom } = this.#options;
-    const host = fleet.host(node);
+    const { state, unpredictable } = this.#options;
+    const host = state.fleet.host(node);
     if (host === undefined) throw new RangeError(`node ${node.name} has no report to predict from`);
     const verdict = judgeHost(needs, host, assumed, unpredictable);
     if (!verdict.fits || !alignsOrRefuses(host)) return verdict;
     // The kubelet has released the CPUs of these pods, or is about to, and may then give the pod another place.
-    const gone = goneFrom(node);
+    const gone = state.lostPlaces.goneFrom(node);
     const after = gone.size === 0 ? verdict : judgeHost(needs, withoutPods(host, gone), assumed, unpredictable);
     return after.fits ? verdict : after;
   }

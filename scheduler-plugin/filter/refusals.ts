@@ -4,10 +4,7 @@ import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
 /** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
 export const MAX_TEXTS = 8;
 
-/**
- * Bytes of a text as JSON. It is in the answer once for each node, and may contain the name of a tenant's object: the
- * answer for 5,000 nodes with names of 63 characters has at most 1 MiB.
- */
+/** As JSON, once for each node, perhaps with a tenant's name: 5,000 nodes with names of 63 characters take 1 MiB. */
 const MAX_TEXT_BYTES = 140;
 
 const FALLBACK: Partial<Readonly<Record<RefusalKind, string>>> = { dpu: 'DPU not ready for too long' };
@@ -15,17 +12,13 @@ const OTHER = 'refused for another reason; see /explain';
 /** Texts that replace others: each needs a slot of its own. */
 const FALLBACKS = Object.keys(FALLBACK).length + 1;
 
-/** One text of an answer, and the number of nodes with it. */
 export interface RefusalText {
   readonly kind: RefusalKind;
   readonly text: string;
   nodes: number;
 }
 
-/**
- * The refused nodes of one answer. Texts with numbers can be many; when there are too many, the text of the kind without
- * a number replaces them.
- */
+/** Texts with numbers can be many: the text of the kind without a number then replaces them. */
 export class Refusals {
   readonly #texts = new Map<string, RefusalText>();
   /** Without a prototype: V8 adds keys to such an object without a hidden class for each, and `__proto__` is a name. */
@@ -35,7 +28,7 @@ export class Refusals {
     return [...this.#texts.values()];
   }
 
-  /** The text of each refused node, by name, in the order of refusal. */
+  /** In the order of refusal. */
   get byNode(): Readonly<Record<string, string>> {
     return this.#byNode;
   }

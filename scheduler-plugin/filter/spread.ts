@@ -1,31 +1,21 @@
 import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
 
-/** Maximum domains of one key in an answer. */
 const MAX_DOMAINS = 16;
-/** The label whose value differs on each node. */
 const HOSTNAME = 'kubernetes.io/hostname';
 /** Nodes in an answer for HOSTNAME, and for a key that no node has: each node is its own domain. */
 const MAX_NODES = 4;
 /** Maximum predictions in a domain to find a node that fits. */
 const MAX_TRIES_PER_DOMAIN = 8;
 
-/** The nodes that a pod's soft constraints add to an answer. */
 export interface Spread {
   /** Whether this node would give the scheduler a choice that it does not have yet. */
   wants(node: ClusterNode): boolean;
-  /** Records the prediction of a node. */
   tried(node: ClusterNode, fits: boolean): void;
   /** Whether no further node would add a choice. */
   isComplete(): boolean;
 }
 
-/**
- * A preferred affinity, or a spread that may be violated, is a preference among nodes that fit: kube-scheduler can
- * follow it only if the answer contains a node in each domain. So the answer has one node for each domain, where
- * otherwise one node would be enough.
- *
- * @param keys the topology keys of the constraints
- */
+/** A soft constraint needs a node of each domain in the answer. @param keys its topology keys */
 export function createSpread(keys: readonly string[], fleet: Pick<Fleet, 'nodes'>): Spread {
   const spreads = keys.map((key) => {
     if (key === HOSTNAME) return spreadOverNodes();
@@ -60,7 +50,6 @@ function spreadOverNodes(): Spread {
 }
 
 function spreadOverDomains(key: string, count: number): Spread {
-  /** Remaining predictions, by domain. */
   const remaining = new Map<string, number>();
   let settled = 0;
   let answered = 0;

@@ -23,24 +23,18 @@ export const MAX_BODY_BYTES = 5 * 1024 * 1024;
 export interface ExtenderAppOptions {
   readonly extender: Extender;
   readonly explainer: Explainer;
-  /** Awaited before each verdict. Default: nothing. */
   readonly called?: () => Promise<void>;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
-  /** Default: accepts bodies of up to MAX_BODY_BYTES. */
   readonly bodies?: JsonBodies;
   readonly log: ExtenderLogger;
 }
 
-/**
- * The extender's routes. Any error in a filter call is answered with HTTP 200 and the protocol's Error field: with
- * another status, the scheduler's message would not contain the cause. No error is ever answered with "all nodes fit".
- */
+/** Any other status than 200 would hide the cause. No error is ever answered with "all nodes fit". */
 export function createExtenderApp(options: ExtenderAppOptions) {
   const { extender, explainer, called, unpredictable, metrics, log } = options;
   const bodies = options.bodies ?? new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const refusedCalls = new RefusedCalls(log);
-  /** Filter calls whose bodies are arriving. */
   const arriving = new Set<Request>();
 
   const verbs: Readonly<Record<Verb, (body: unknown) => object>> = {
@@ -99,10 +93,7 @@ export function createExtenderApp(options: ExtenderAppOptions) {
   return { handler };
 }
 
-/**
- * Only a filter's answer has an Error field. For other verbs a failure is an HTTP error, which the scheduler logs. It
- * scores a failed prioritize as 0 and preempts nothing after a failed preempt.
- */
+/** Only a filter's answer has an Error field. A failed prioritize scores 0, a failed preempt preempts nothing. */
 function answerError(
   verb: string,
   refusedCalls: RefusedCalls,
@@ -126,7 +117,7 @@ function answerError(
 /** Logs refused calls, which the scheduler repeats: the first of a series, and that calls are answered again. */
 class RefusedCalls {
   readonly #log: ExtenderLogger;
-  /** When the first and the last refused call of a series arrived, in monotonic seconds, by verb. */
+  /** In monotonic seconds, by verb. */
   readonly #series = new Map<string, { readonly firstAt: number; lastAt: number }>();
 
   constructor(log: ExtenderLogger) {

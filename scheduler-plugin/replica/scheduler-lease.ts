@@ -10,31 +10,23 @@ export interface SchedulerLeaseOptions {
   readonly client: KubeClient;
   /** The Lease of the kube-schedulers' leader election: `<namespace>/<name>`. */
   readonly lease: string;
-  /**
-   * The host name that this process shares with its kube-scheduler, whose identity in the Lease is `<host name>_<uuid>`
-   * (cmd/kube-scheduler/app/options).
-   */
+  /** Shared with its kube-scheduler, whose identity is `<host name>_<uuid>` (cmd/kube-scheduler/app/options). */
   readonly hostName: string;
   /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
   readonly log: ExtenderLogger;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
 export interface ReplicaEvents {
-  /** This replica has become the active one. */
   readonly active: [];
 }
 
 /**
- * Whether this process is the active replica. Several replicas watch the cluster; one answers kube-scheduler and writes
- * to the cluster: the one in the pod of the leading kube-scheduler, the only process that can call it. Only that
- * kube-scheduler schedules, so a call suffices as proof for an answer; for writes, the Lease must name this pod and be
- * renewed.
- *
- * Invariant: before any verdict, the replica has read the pods that another kube-scheduler bound a moment ago. It does
- * so once for each leadership: when the Lease names this pod, or at the first call if that arrives earlier.
+ * The active replica is the one in the pod of the leading kube-scheduler, the only process that can call it. A call
+ * suffices as proof for an answer; for writes, the Lease must name this pod and be renewed.
+ * Invariant: before any verdict, it has read the pods that another kube-scheduler bound a moment ago, once for each
+ * leadership.
  */
 export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
   readonly #options: SchedulerLeaseOptions;
@@ -42,7 +34,6 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
   readonly #running = new AbortController();
   readonly #problems: ProblemLog<ExtenderMessages>;
   #holder: string | undefined;
-  /** When the Lease expires, in seconds of this process's clock. */
   #validUntil = Number.NEGATIVE_INFINITY;
   #caughtUp = false;
   #active = false;
@@ -68,7 +59,6 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     });
   }
 
-  /** Whether this replica may write to the cluster at this moment. */
   isActive(): boolean {
     return this.#active && this.#options.now() < this.#validUntil;
   }
@@ -92,7 +82,6 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     return cacheProblem({ 'the scheduler’s Lease': this.#leases }, this.#options.now());
   }
 
-  /** Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => this.#running.abort(), { once: true });
     await this.#leases.run(signal);

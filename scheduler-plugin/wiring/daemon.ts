@@ -22,10 +22,10 @@ import { createExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
 import { createDecider } from './decider.ts';
 
-/** Maximum connections: a scheduler has a few. */
+/** A scheduler has a few. */
 const MAX_CONNECTIONS = 64;
 
-/** Wires the scheduler extender together. @throws ConfigError if there is no usable way to the API server */
+/** @throws ConfigError if there is no usable way to the API server */
 export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: ExtenderLogger): Promise<Daemon> {
   const now = monotonicSeconds;
   const { kubeconfig, unpredictable } = config;
@@ -93,10 +93,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   });
 }
 
-/**
- * Refuses requests for other hosts: a browser on the machine of a port-forward can be tricked into sending requests of
- * other sites here under their own names (DNS rebinding).
- */
+/** A browser on the machine of a port-forward can be tricked into requests for other sites here (DNS rebinding). */
 function onlyForHost(host: string, handler: RequestListener): RequestListener {
   return (request, response) => {
     if (isOwnHost(request.headers.host, host)) return handler(request, response);

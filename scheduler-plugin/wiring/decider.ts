@@ -33,13 +33,10 @@ export interface DeciderOptions {
   readonly decisions: Decisions;
   readonly metrics: ExtenderMetrics;
   readonly log: ExtenderLogger;
-  /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-/**
- * Wires the extender, and the controllers that run while this replica is the active one. It starts none of them.
- */
+/** It starts none of them. */
 export function createDecider(options: DeciderOptions) {
   const { config, client, reader, cluster, replica, events, decisions, metrics, log, now } = options;
   const { unpredictable, answers, reservationTimeout } = config;
@@ -152,10 +149,6 @@ interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'me
   readonly active: () => boolean;
 }
 
-/**
- * The extender's tasks for VMs with CPU masks other than answering the scheduler: it resumes pinned VMs and counts
- * masks.
- */
 export function createCpuMasks(options: CpuMasksOptions) {
   const { client, events, fleet, metrics, active, log, now } = options;
   const starts = new PausedStarts({

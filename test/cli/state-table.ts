@@ -510,7 +510,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: masked(),
     report: pinning('refused', { reason: 'Empty', message: 'it leaves vCPU 0 without a CPU' }),
   }),
-  one('pinned and about to be resumed', ['paused', 'waiting', 'AboutToResume'], ['wait'], {
+  one('pinned, and not resumed yet by the extender', ['paused', 'waiting', 'AboutToResume'], ['wait'], {
     vm: maskedVm,
     vmi: pausedVmi(`paused ${SINCE}`),
     pod: masked(),

@@ -55,11 +55,11 @@ describe('a running pod', () => {
     assert.deepEqual(on({ silent: true }), [
       {
         reason: 'AgentSilent',
-        text: 'on n1, whose agent does not report, so its CPU data may be stale',
+        text: 'on n1, whose agent has stopped reporting',
         remedies: [AGENT],
       },
-      whole('on n1, CPUs 2-3,6-7 of NUMA node 0'),
-      whole('it shares no core with other pods'),
+      whole('by its last report, on n1, CPUs 2-3,6-7 of NUMA node 0'),
+      whole('by its last report, it shares no core with other pods'),
     ]));
 
   it('has half a core', () =>
@@ -157,6 +157,13 @@ describe('a pod with a CPU mask', () => {
       on({ pinning: { state: 'pinned' } }, wanted).map(({ reason }) => reason),
       ['MaskApplied'],
     );
+    assert.deepEqual(
+      on({ pinning: { state: 'pinned' }, silent: true }, wanted).map(({ reason, text }) => [reason, text]),
+      [
+        ['AgentSilent', 'on n1, whose agent has stopped reporting'],
+        ['MaskApplied', `by its last report, ${PINNED}`],
+      ],
+    );
   });
 });
 
@@ -185,8 +192,10 @@ describe('a VM with a paused guest', () => {
       'pinned',
       { state: 'pinned' },
       'AboutToResume',
-      'it is on n1, pinned, and about to be resumed',
-      ['wait: wait: the extender resumes it; if it stays paused, check the extender: plumbline doctor extender'],
+      'it is on n1, its vCPUs are pinned, and the extender has not resumed it yet',
+      [
+        'wait: the extender resumes it within seconds; if it stays paused, check the extender: plumbline doctor extender',
+      ],
     ],
     [
       'refused',

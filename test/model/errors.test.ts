@@ -1,17 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import * as z from 'zod';
-import { cut, few, issuesText, ParseError, PlumblineError, quote } from '../../model/errors.ts';
+import { cut, issuesText, quote } from '../../model/errors.ts';
 
 describe('errors', () => {
-  it('have a code, a name and a cause', () => {
-    const cause = new Error('underneath');
-    const error = new ParseError('CPU list', '1-', 'expected a number', { cause });
-    assert.ok(error instanceof PlumblineError && error instanceof Error);
-    assert.deepEqual([error.code, error.name, error.cause], ['parse', 'ParseError', cause]);
-    assert.equal(error.message, 'CPU list "1-": expected a number');
-  });
-
   it('quote text in one short line', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 500 }), (text) => {
@@ -34,11 +26,6 @@ describe('errors', () => {
       [0xd7ff, 0xd800, 0xdbff, 0xdc00].map((unit) => cut(`ab${String.fromCharCode(unit)}cde`, 4).length),
       [4, 3, 3, 4],
     );
-  });
-
-  it('list a few items and the number of others', () => {
-    assert.deepEqual(few(['a', 'b'], 2, 9), ['a', 'b']);
-    assert.deepEqual(few(['a', 'bbbb', 'c', 'd'], 2, 3), ['a', 'bb…', 'and 2 more']);
   });
 
   it('name the first three invalid places, without texts of the writer that a terminal may interpret', () => {

@@ -18,13 +18,7 @@ import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
-import {
-  type ComparedReport,
-  checkReport,
-  type NodeFacts,
-  outliers,
-  type ReportFault,
-} from '../../model/report/check.ts';
+import { checkReport, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
 import { createKindReader, narrowed, type ReadReport } from './kind-reader.ts';
 
@@ -169,7 +163,6 @@ function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyM
   const kinds = new Map<string, NodeKind>();
   const maskHosts = new Map<string, MaskHost>();
   const faults = new Map<string, ReportFault>();
-  const compared = new Map<string, ComparedReport>();
   for (const [name, report] of reports) {
     const { facts, networks } = nodes.get(name) ?? {};
     const fault = 'code' in report ? report : checkReport(report.host, facts, report.devices);
@@ -178,14 +171,7 @@ function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyM
       continue;
     }
     maskHosts.set(name, report.maskHost);
-    if (report.kind === undefined) continue;
-    kinds.set(name, narrow(report.kind, networks));
-    compared.set(name, { threadsPerCore: report.kind.threadsPerCore, arch: facts?.arch });
-  }
-  for (const [name, fault] of outliers(compared)) {
-    faults.set(name, fault);
-    kinds.delete(name);
-    maskHosts.delete(name);
+    if (report.kind !== undefined) kinds.set(name, narrow(report.kind, networks));
   }
   const distinct = [...new Set(kinds.values())];
   return { kinds, distinct, networks: networksOf(distinct), maskHosts, faults };

@@ -46,7 +46,7 @@ export const OUTAGES: readonly Outage[] = [
     doctor: /✘ agents: 2 agents silent: dpu, smt2/,
     status: 1,
     vm: { name: 'has-silent-agent', node: 'smt2', runsBefore: true },
-    explain: /on smt2, whose agent does not report/,
+    explain: /on smt2, whose\s+agent\s+has\s+stopped\s+reporting/,
     condition: { node: 'smt2', type: 'plumbline.dev/AgentReady', status: 'False', reason: 'LeaseExpired' },
     event: { reason: 'AgentNotReady', message: /Lease/ },
     log: /"node":"smt2".*agent is silent/,

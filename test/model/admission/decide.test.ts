@@ -41,9 +41,6 @@ function changesFor(facts: PodFacts): PodChange {
 
 const SMT2 = '[0] 10';
 const CASES: [what: string, facts: PodFacts, decision: string][] = [
-  // Outcomes without a finding.
-  ['an annotated launcher', launcher(), SMT2],
-  ['a launcher that was not looked up', launcher({}, { owner: { kind: 'not-asked' } }), 'nothing'],
   ['a launcher on a network', launcher(annotated(EAST)), `${SMT2} ${PHYSNET}`],
   ['an ordinary pod', ordinary(), `[0] 4 ${PLACED}`],
   [
@@ -60,17 +57,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
     launcher(annotated(EAST), { owner: found(cluster([kind(2, 6)], { allReport: false })) }),
     `${SMT2} ${PHYSNET}; warning larger-than-cells`,
   ],
-  [
-    'another scheduler',
-    launcher({ schedulerName: 'volcano' }, { scheduler: scheduler() }),
-    `${SMT2}; warning other-scheduler`,
-  ],
-  [
-    'a scheduler that is down',
-    launcher({}, { scheduler: scheduler('no replica leads') }),
-    `${SMT2}, on plumbline-scheduler; warning scheduler-not-ready`,
-  ],
-  ['a VMI that does not exist', launcher({}, { owner: { kind: 'absent' } }), 'unchanged; warning vmi-gone'],
   ['a VMI that does not exist, of a launcher that asks for nothing', GONE, 'unchanged'],
   [
     'a decision on a launcher whose VMI does not exist',
@@ -79,11 +65,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ],
   // Errors.
   ['an object that is not a Pod', { kind: 'unreadable', why: 'this is no Pod' }, 'refused 400; error no-pod'],
-  [
-    'an unreadable networks annotation',
-    launcher(annotated({ [NETWORKS_ANNOTATION]: '[bad' })),
-    'refused 400; error malformed',
-  ],
   ['an unreadable amount', { kind: 'malformed', why: 'bad' }, 'refused 400; error malformed'],
   [
     'a launcher that cannot be compared with its VMI',
@@ -96,11 +77,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
     'refused 503; error vmi-unreadable',
   ],
   [
-    'a container that makes a launcher lose its CPUs',
-    launcher({ containers: [compute(), container('mesh', '100m', '200m')] }),
-    'refused 422; error not-guaranteed',
-  ],
-  [
     'a container that makes a pod lose its CPUs',
     ordinary({ containers: [container('a', '3'), container('mesh', '100m', '200m')] }),
     'refused 422; error not-guaranteed',
@@ -111,18 +87,11 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
     'refused 422; error larger-than-cells',
   ],
   [
-    'a device that Plumbline did not set',
-    launcher({ containers: [compute({ [PHYSNET]: '1' })] }),
-    'refused 403; error reserved',
-  ],
-  [
     'a decision on a pod of another owner',
     { kind: 'other', pod: ordinary({ annotations: { [DECISION_ANNOTATION]: '{}' } }).pod },
     'refused 403; error reserved',
   ],
   ['a mask of all CPUs on CPUs of its own', masked('all', '2', '2'), '[0] as it is'],
-  ['a mask on dedicated CPUs', launcher(annotated({ [CPU_MASK_ANNOTATION]: '0-3' })), 'refused 422; error cpu-mask'],
-  ['a mask on shared CPUs', masked('1:2', '200m', '1'), '[0] as it is'],
   ['a mask after a hotplug', masked('1:2:3', '200m', '1', { purpose: 'migration-target' }), '[0] as it is'],
   ['a mask on CPUs of its own', masked('1:2', '2', '2'), 'refused 422; error cpu-mask'],
   [
@@ -162,11 +131,6 @@ describe('the decision about a pod', () => {
     const shared = launcher({ annotations: {}, containers: [container('compute', '500m')] });
     const owner = found(cluster(), { ...CPU, dedicatedCpuPlacement: false });
     assert.deepEqual(changesFor({ ...shared, owner }).annotations, seen);
-  });
-
-  it('writes none for an ordinary pod without CPUs of its own', () => {
-    const none = { [DECISION_ANNOTATION]: undefined, [PLACEMENT_ANNOTATION]: undefined };
-    assert.deepEqual(changesFor(ordinary({ containers: [container('a', '500m')] })).annotations, none);
   });
 
   it('excludes nodes only if Plumbline aligns the pod’s CPUs', () => {
@@ -248,10 +212,8 @@ describe('Plumbline’s own resources on a pod', () => {
 
   for (const [what, pod, place, mayHave, expected] of [
     ['once, in its container', requesting({ [PHYSNET]: '1' }), bearer, [PHYSNET], undefined],
-    ['other resources', requesting({ cpu: '1', 'nvidia.com/gpu': '1' }), undefined, [], undefined],
     ['twice', requesting({ [PHYSNET]: '2' }), bearer, [PHYSNET], refusal(PHYSNET, '2')],
     ['in an init container', requesting({ [PHYSNET]: '1' }, 'initContainers'), bearer, [PHYSNET], refusal(PHYSNET)],
-    ['of another network', requesting({ [PHYSNET]: '1' }), bearer, ['other'], refusal(PHYSNET)],
     [
       'as a request without a limit',
       { metadata: {}, spec: { containers: [{ name: 'c', resources: { requests: { [PHYSNET]: '1' } } }] } },

@@ -49,8 +49,6 @@ describe('the padding decision', () => {
     ['auto, and no kubelet requires whole cores', bare, { candidates: anyCores, policy: auto }, 'aligned'],
     ['no node has reported', podOf(), { candidates: [] }, '10'],
     ['no node has reported, auto, annotated', podOf(), { candidates: [], policy: auto }, '10'],
-    ['no node has reported, auto', bare, { candidates: [], policy: auto }, 'aligned'],
-    ['auto needs no annotation', bare, { candidates: [4], policy: auto }, '12'],
     ['W12: mixed candidates take the largest', podOf(), { candidates: [2, 1, 4, 2] }, '12', 'mixed-candidates'],
     ['W3: no annotation', bare, {}, 'not-annotated'],
     [
@@ -68,7 +66,6 @@ describe('the padding decision', () => {
       'no-effect-not-isolated',
     ],
     ['W12: gate off', podOf(), { gate: false }, 'gate-off', 'gate-off'],
-    ['gate off beats always', bare, { gate: false, policy: 'always' }, 'gate-off'],
     [
       'an unknown value',
       podOf('9', '9', { annotations: { [FULL_PCPUS_ANNOTATION]: 'full' } }),
@@ -86,7 +83,6 @@ describe('the padding decision', () => {
       'pod-level-resources',
       'pod-level-resources',
     ],
-    ['W11: no resources', podOf('0'), {}, 'no-exclusive-cpus', 'not-guaranteed'],
     [
       'W9: an integral sidecar',
       podOf('9', '9', { containers: [container('side', '1')] }),
@@ -158,10 +154,5 @@ describe('the CPUs of a launcher', () => {
     );
     const bare = cpusOf(container('compute', '9'), {}, {} as typeof ANNOTATED);
     assert.deepEqual([bare.answered, bare.unpadded], [false, undefined]);
-  });
-
-  it('are none without a whole number of CPUs', () => {
-    const { exclusive, padding } = cpusOf({ name: 'compute' });
-    assert.deepEqual([exclusive, padding], [false, -9]);
   });
 });

@@ -37,9 +37,6 @@ describe('the CPUs of an ordinary pod', () => {
 
   for (const [what, policy, candidates, threads] of [
     ['no node has reported', 'annotated', [], 2],
-    ['no SMT: at least an even number', 'annotated', [1], 2],
-    ['the largest of several', 'annotated', [4, 2], 4],
-    ['auto, no node has reported', 'auto', [], 2],
     ['auto, no SMT', 'auto', [1], 1],
     ['auto, the largest of several', 'auto', [2, 8, 4], 8],
   ] as const) {
@@ -62,12 +59,6 @@ describe('the CPUs of an ordinary pod', () => {
     );
   });
 
-  it('are none without a whole number of CPUs', () => {
-    const { exclusive, answered, amounts, bearer, stated, findings } = cpusOn([2], 'annotated', '500m');
-    assert.deepEqual([exclusive, answered, amounts, bearer, stated], [false, false, [], undefined, {}]);
-    assert.equal(findings[0]?.code, 'no-exclusive-cpus');
-  });
-
   it('get a note about different nodes if they were rounded', () => {
     const codes = (threads: readonly number[], ...cpus: string[]) =>
       cpusOn(threads, 'annotated', ...cpus).findings.map(({ code }) => code);
@@ -81,10 +72,4 @@ describe('the CPUs of an ordinary pod', () => {
     assert.deepEqual([cpus.bearer?.list, cpus.bearer?.index], ['initContainers', 0]);
     assert.equal(cpusWhileRunning(cpus), 0);
   });
-
-  it('that last are those of ordinary containers', () =>
-    assert.equal(
-      cpusWhileRunning(cpusOfOrdinary(ordinary({ initContainers: [setup], containers: [container('a', '5')] }))),
-      6,
-    ));
 });

@@ -10,7 +10,6 @@ const auto = { ...on, policy: 'auto' } as const;
 const vm = launcher().pod;
 const larger = launcher({ containers: [container('compute', '12')] }).pod;
 const plain = launcher({ annotations: {} }).pod;
-const shared = launcher({ containers: [container('compute', '100m')] }).pod;
 const pod = ordinary().pod;
 const grown = ordinary({ containers: [container('dpdk', '5')] }).pod;
 const init = (cpu: string) => ordinary({ initContainers: [container('i', cpu)] }).pod;
@@ -18,14 +17,11 @@ const init = (cpu: string) => ordinary({ initContainers: [container('i', cpu)] }
 describe('an in-place resize', () => {
   for (const [what, before, after, settings, expected] of [
     ['a launcher with whole cores', vm, larger, on, VM],
-    ['a change of something else', vm, vm, on, undefined],
     ['a launcher while the gate is off', vm, larger, off, undefined],
     ['a launcher without the annotation', plain, larger, on, undefined],
     ['a launcher without the annotation if all are aligned', plain, larger, auto, VM],
-    ['a launcher on shared CPUs', shared, larger, on, undefined],
     ['an ordinary pod with whole cores', pod, grown, on, POD],
     ['an ordinary pod, even if the gate is off', pod, grown, off, POD],
-    ['an ordinary pod without the annotation', ordinary({ annotations: {} }).pod, grown, auto, undefined],
     ['an init container', init('2'), init('4'), on, POD],
   ] as const) {
     it(`${what}: ${expected === undefined ? 'allowed' : 'refused'}`, () =>

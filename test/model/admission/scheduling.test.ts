@@ -8,9 +8,7 @@ const unused = { schedulerName: '', away: 'no replica leads' };
 
 describe('the scheduler of a pod', () => {
   for (const [what, own, facts, set, reasons] of [
-    ['none', undefined, ready, OURS, []],
     ['the default', 'default-scheduler', ready, OURS, []],
-    ['Plumbline’s', OURS, ready, undefined, []],
     ['Plumbline’s, which does not work', OURS, away, undefined, ['SchedulerNotReady']],
     ['the default, and Plumbline’s does not work', 'default-scheduler', away, OURS, ['SchedulerNotReady']],
     ['another one', 'volcano', away, undefined, ['OtherScheduler']],

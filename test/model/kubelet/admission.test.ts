@@ -44,16 +44,6 @@ describe('admission on two NUMA nodes of four CPUs', () => {
   for (const [name, config, containers, expected] of cases) {
     it(name, () => assert.equal(outcome(admitOne(predictable(host, config), containers)), expected));
   }
-
-  it('a pod with pod-level resources is ignored by the static CPU manager', () => {
-    const kubelet = predictable(host, topology('restricted'));
-    const request = podRequestOf({
-      metadata: { uid: 'a' },
-      spec: { containers: [container('c', 2)], resources: { limits: { cpu: '2', memory: '1Gi' } } },
-    });
-    assert.equal(request.guaranteed, true);
-    assert.equal(outcome(kubelet.admit(kubelet.initialState(), request)), 'c=');
-  });
 });
 
 describe('init containers', () => {
@@ -67,15 +57,6 @@ describe('init containers', () => {
       'SMTAlignmentError: SMT Alignment Error: not enough free physical CPUs: available physical CPUs = 0, requested CPUs = 4, CPUs per core = 2',
     );
   });
-
-  it('keep their surplus CPUs until the pod ends', () => {
-    const kubelet = predictable(simpleHost(1, 10));
-    const start = kubelet.initialState();
-    const admission = kubelet.admit(start, podRequestOf(pod('a', [container('app', 2)], [init])));
-    assert.ok(admission.admitted);
-    assert.equal(`${admission.state.defaultSet}`, '0-1,6-9');
-    assert.equal(`${kubelet.remove(admission.state, 'a').defaultSet}`, `${start.defaultSet}`);
-  });
 });
 
 describe('the state of a kubelet', () => {
@@ -85,12 +66,6 @@ describe('the state of a kubelet', () => {
     const first = kubelet.admit(kubelet.initialState(), request);
     assert.ok(first.admitted);
     assert.match(outcome(kubelet.admit(first.state, request)), /^SMTAlignmentError: .*available physical CPUs = 2, /);
-  });
-
-  it('has a shared pool without reserved CPUs under strict-cpu-reservation', () => {
-    const options = { 'strict-cpu-reservation': 'true' };
-    const kubelet = predictable(simpleHost(1, 8), { cpuManager: { policy: 'static', options } });
-    assert.equal(`${kubelet.initialState().defaultSet}`, '2-7');
   });
 });
 

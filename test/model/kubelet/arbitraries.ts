@@ -12,21 +12,6 @@ export interface Shape {
   readonly cellsPerSocket: number;
 }
 
-/** Regular hosts with at most `most` CPUs and SMT 1, 2 or 4. */
-export function shapes(most: number): fc.Arbitrary<Shape> {
-  return fc
-    .record({
-      cells: fc.integer({ min: 1, max: 4 }),
-      cores: fc.integer({ min: 1, max: 8 }),
-      threads: fc.constantFrom(1, 2, 4),
-      siblings: fc.constantFrom('near' as const, 'far' as const),
-      cellsPerSocket: fc.constantFrom(1, 2),
-    })
-    .filter(
-      ({ cells, cores, threads, cellsPerSocket }) => cells * cores * threads <= most && cells % cellsPerSocket === 0,
-    );
-}
-
 export function hostOf({ cells, cores, threads, siblings, cellsPerSocket }: Shape): Host {
   const total = cells * cores;
   const threadsOf = (core: number) =>

@@ -43,20 +43,6 @@ describe('hints of devices', () => {
     assert.deepEqual(hintOf(poolOf([0]), policy, 6, simpleHost(2, 4)), [0]);
     assert.deepEqual(hintOf(poolOf([0]), { ...policy, version: 'v1.35.0' }, 6, simpleHost(2, 4)), [0, 1]);
   });
-
-  it('name one node if another has more of them, and none of devices without topology', () => {
-    assert.deepEqual(hintOf(poolOf([0], [1], [1])), [0]);
-    assert.deepEqual(hintOf(poolOf(undefined)), [0]);
-    assert.deepEqual(hintOf(poolOf([1])), [1]);
-  });
-
-  it('change as devices are used and freed with the pod', () => {
-    const kubelet = predictable(simpleHost(2, 8), restricted);
-    const first = admit(kubelet, kubelet.initialState(new Map([[NIC, poolOf([1])]])), [nics('c', 1)]);
-    assert.equal(first.text, 'c=d0');
-    assert.equal(admit(kubelet, first.state, [nics('c', 1)], { uid: 'b' }).hint, 'TopologyAffinityError');
-    assert.equal(admit(kubelet, kubelet.remove(first.state, 'a'), [nics('c', 1)], { uid: 'b' }).text, 'c=d0');
-  });
 });
 
 describe('devices of a pod', () => {
@@ -65,16 +51,6 @@ describe('devices of a pod', () => {
     const devices = healthy.map((isHealthy, i) => ({ id: `d${i}`, healthy: isHealthy, nodes: [0] }));
     return new Map<string, DevicePool>([[NIC, { devices }]]);
   };
-  const unavailable = (requested: number, available: number) =>
-    `requested number of devices unavailable for ${NIC}. Requested: ${requested}, Available: ${available}`;
-
-  it('are refused with the numbers if too few are free', () => {
-    const start = kubelet.initialState(pools(true, true, false));
-    assert.equal(admit(kubelet, start, [nics('c', 2)]).text, 'c=d0+d1');
-    assert.equal(admit(kubelet, start, [nics('c', 3)]).text, unavailable(3, 2));
-    const { state } = admit(kubelet, start, [nics('c', 1)]);
-    assert.equal(admit(kubelet, state, [nics('c', 2)], { uid: 'b' }).text, unavailable(2, 1));
-  });
 
   it('stay the same when the kubelet has restarted, and are refused after a change', () => {
     const { state } = admit(kubelet, kubelet.initialState(pools(true, true)), [nics('c', 1)]);
@@ -85,17 +61,6 @@ describe('devices of a pod', () => {
     assert.match(again(1, false, true), /^previously allocated devices are no longer healthy; cannot allocate/);
     assert.equal(again(1, true, false), 'c=d0');
   });
-
-  for (const [what, apps, init, expected] of [
-    ['from an init container to later ones', [nics('c', 1), nics('d', 1)], [nics('i', 2)], 'i=d0+d1 c=d0 d=d1'],
-    ['together with others', [nics('c', 3)], [nics('i', 1)], 'i=d0 c=d0+d1+d2'],
-    ['to a sidecar', [nics('c', 1)], [nics('i', 1), nics('s', 1, 'Always')], 'i=d0 s=d0 c=d1'],
-  ] as const) {
-    it(`pass ${what}`, () => {
-      const start = kubelet.initialState(pools(true, true, true));
-      assert.equal(admit(kubelet, start, [...apps], { init: [...init] }).text, expected);
-    });
-  }
 });
 
 /**

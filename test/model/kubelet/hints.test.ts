@@ -1,47 +1,12 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { cpuHints } from '../../../model/kubelet/cpu-manager.ts';
-import { bestHint } from '../../../model/kubelet/memory-state.ts';
 import { mergeHints } from '../../../model/kubelet/merge.ts';
 import { NO_CPU_OPTIONS } from '../../../model/kubelet/options.ts';
-import { bitCount, isNarrower, subMasks } from '../../../model/kubelet/provider.ts';
+import { bitCount, subMasks } from '../../../model/kubelet/provider.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { hintText } from './fixture.ts';
-
-describe('masks of NUMA nodes', () => {
-  it('are tried by size, then by their lowest nodes', () => {
-    const masks = (mask: number) =>
-      subMasks(mask)
-        .map((one) => one.toString(2))
-        .join(' ');
-    assert.equal(masks(0), '');
-    assert.equal(masks(0b111), '1 10 100 11 101 110 111');
-    assert.equal(masks(0b1010), '10 1000 1010');
-    assert.equal(masks(0b11110), '10 100 1000 10000 110 1010 10010 1100 10100 11000 1110 10110 11010 11100 11110');
-  });
-
-  it('are narrower with fewer nodes, or with as many lower ones', () => {
-    fc.assert(
-      fc.property(fc.nat(255), fc.nat(255), (a, b) => {
-        const [ofA, ofB] = [a, b].map((mask) => mask.toString(2).replaceAll('0', '').length);
-        assert.equal(bitCount(a), ofA);
-        assert.equal(isNarrower(a, b), ofA === ofB ? a < b : ofA! < ofB!);
-      }),
-    );
-  });
-
-  it('the best hint is preferred, then narrow, then low', () => {
-    const best = (...hints: [mask: number, preferred: boolean][]) =>
-      bestHint(hints.map(([mask, preferred]) => ({ mask, preferred })))?.mask;
-    assert.equal(best(), undefined);
-    assert.equal(best([0b100, false], [0b11, true]), 0b11);
-    assert.equal(best([0b11, true], [0b100, false]), 0b11);
-    assert.equal(best([0b11, true], [0b100, true], [0b10, true], [0b1000, true]), 0b10);
-    assert.equal(best([0b10, false], [0b1, false]), 0b1);
-  });
-});
 
 describe('hints of CPUs', () => {
   /** Four NUMA nodes of four CPUs in two sockets. */

@@ -53,32 +53,6 @@ describe('the static memory manager', () => {
     });
   }
 
-  it('memory that needs both nodes is refused by single-numa-node and grouped by best-effort', () => {
-    assert.equal(admitTo(kubeletOf('single-numa-node'), request('a', '8Gi')).admitted, false);
-    const wide = kubeletOf('best-effort');
-    const { state } = admitTo(wide, request('a', '8Gi'));
-    // Both nodes now form one group, in which memory of a single node is refused.
-    assert.equal(maskOf(admitTo(wide, request('b', '1Gi'), state), 'b'), 0b11);
-    assert.deepEqual(wide.remove(state, 'a').memory, wide.initialState().memory, 'a removed pod frees all of it');
-  });
-
-  it('a node with a single-node block cannot join a group', () => {
-    const wide = kubeletOf('best-effort');
-    const { state } = admitTo(wide, request('a', '1Gi'));
-    const second = admitTo(wide, request('b', '8Gi'), state);
-    assert.ok(!second.admitted);
-    assert.match(second.message, /\[memorymanager\] failed to find NUMA nodes to extend the current topology hint/);
-  });
-
-  it('memory of an init container is passed on and freed once', () => {
-    const kubelet = kubeletOf('restricted');
-    const limits = { memory: '4Gi' };
-    const both = podRequestOf(pod('a', [container('app', 2, limits)], [container('init', 2, limits)]));
-    const { state } = admitTo(kubelet, both);
-    assert.equal(state.memory?.cells[0]?.tables.get('memory')?.free, 2 * GI);
-    assert.deepEqual(kubelet.remove(state, 'a').memory, kubelet.initialState().memory);
-  });
-
   it('memory of a NUMA node without CPUs counts: a large request is spread onto it', () => {
     const bare = [...CELLS, { id: 4, memory: 16 * GI }];
     assert.equal(maskOf(admitTo(kubeletOf('none', bare), request('a', '20Gi')), 'a'), 0b101);

@@ -1,17 +1,11 @@
 import assert from 'node:assert/strict';
 import {
   type ContainerRequest,
-  hasPodLevelResources,
   isGuaranteed,
-  lastingCpus,
-  podCpus,
-  podDevices,
-  podMemory,
   podRequestOf,
   type RequestingPod,
   reducedRequest,
 } from '../../../model/kubelet/pod-request.ts';
-import type { Resources } from '../../../model/shapes.ts';
 import { container, pod } from './fixture.ts';
 
 const GI = 2 ** 30;
@@ -71,50 +65,6 @@ describe('model/kubelet: requests of a pod', () => {
     const [one] = podRequestOf(pod('a', [{ name: 'c', resources: { limits: { cpu: '2', 'x/nic': '1' } } }])).containers;
     assert.deepEqual([one?.cpus, [...(one?.devices ?? [])], one?.memory.size], [0, [['x/nic', 1]], 0]);
   });
-
-  it('are none of a pod without containers, whose uid may be given', () => {
-    assert.deepEqual(podRequestOf({}), { uid: '', guaranteed: false, containers: [] });
-    assert.deepEqual(podRequestOf({ spec: { containers: [] } }, 'b'), { uid: 'b', guaranteed: false, containers: [] });
-    assert.equal(podRequestOf(pod('a', [container('c', 1)]), 'b').uid, 'b');
-  });
-
-  it('are no CPUs of containers if the pod itself has amounts', () => {
-    const levels: [Resources | undefined, boolean][] = [
-      [{ limits: { cpu: '1' } }, true],
-      [{ requests: { memory: '1Gi' } }, true],
-      [{ requests: { 'hugepages-2Mi': '4Mi' } }, true],
-      [{ limits: { 'x/nic': '1' } }, false],
-      [{}, false],
-      [undefined, false],
-    ];
-    for (const [resources, has] of levels)
-      assert.equal(hasPodLevelResources({ spec: { containers: [], resources } }), has, JSON.stringify(resources));
-    assert.equal(hasPodLevelResources({}), false);
-  });
-});
-
-describe('model/kubelet: amounts of a pod at a time', () => {
-  const cases: [what: string, containers: ContainerRequest[], peak: number, lasting: number][] = [
-    ['containers add up', [made('app', 2), made('app', 3)], 5, 5],
-    ['sidecars add to them', [made('sidecar', 1), made('app', 2)], 3, 3],
-    ['init containers come one after the other', [made('init', 4), made('init', 3), made('app', 2)], 4, 2],
-    [
-      'an init container runs with the sidecars before it',
-      [made('sidecar', 1), made('init', 4), made('sidecar', 2), made('app', 1)],
-      5,
-      4,
-    ],
-    ['nothing is nothing', [], 0, 0],
-  ];
-  for (const [what, containers, peak, lasting] of cases) {
-    it(what, () => {
-      const request = requestOf(...containers);
-      assert.deepEqual([podCpus(request), lastingCpus(request)], [peak, lasting]);
-      const same = requestOf(...containers.map(({ kind, cpus }) => made(kind, 0, cpus, cpus)));
-      assert.equal(podDevices(same).get('x/nic') ?? 0, peak);
-      assert.equal(podMemory(same).get('memory') ?? 0, peak);
-    });
-  }
 });
 
 describe('model/kubelet: a request that is stored', () => {
@@ -134,13 +84,10 @@ describe('model/kubelet: the QoS class', () => {
   const both = { cpu: '1', memory: '1Gi' };
   const cases: [what: string, pod: RequestingPod, guaranteed: boolean][] = [
     ['limits of CPU and memory', of({ limits: both }), true],
-    ['no containers', of(), false],
     ['no limit of CPU', of({ limits: { memory: '1Gi' } }), false],
     ['a smaller request', of({ limits: both, requests: { cpu: '500m' } }), false],
     ['an equal request', of({ limits: both, requests: { cpu: '1000m', memory: '1024Mi' } }), true],
     ['one init container without limits', pod('a', [container('c', 1)], [{ name: 'i' }]), false],
-    ['only an init container', pod('a', [], [container('i', 2)]), true],
-    ['a class in the status', { ...of({}), status: { qosClass: 'Guaranteed' } }, true],
     ['another class in the status', { ...of({ limits: both }), status: { qosClass: 'Burstable' } }, false],
     ['limits of the pod', { spec: { containers: [{ name: 'c' }], resources: { limits: both } } }, true],
   ];

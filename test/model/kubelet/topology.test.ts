@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict';
-import { createHost } from '../../../model/host.ts';
 import { numaMask, numaNodes, topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { simpleHost } from './fixture.ts';
 
 describe('model/kubelet: the topology of a host', () => {
-  it('has no CPUs in any group of a host without CPUs', () => {
-    const topology = topologyOfHost(createHost({ cells: [{ id: 0, cpus: '' }], cores: [] }));
-    const { cpusPerCore, sockets, cpusPerUncore, counts, numaIds } = topology;
-    assert.deepEqual([cpusPerCore, sockets.whole, cpusPerUncore, counts.cells, numaIds], [0, 0, 0, 0, [0]]);
-  });
-
   it('numbers NUMA nodes by their ids, with those that have no CPUs', () => {
     const topology = topologyOfHost(simpleHost(2, 4), [7, 5]);
     assert.deepEqual(topology.numaIds, [0, 1, 5, 7]);

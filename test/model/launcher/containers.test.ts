@@ -21,11 +21,9 @@ describe('containers with whole CPUs', () => {
   });
 
   for (const [what, requests, limits, expected] of [
-    ['the same amount', { cpu: '1' }, { cpu: '1000m' }, true],
     ['a higher limit', { cpu: '1' }, { cpu: '2' }, false],
     ['no request', undefined, { cpu: '2' }, true],
     ['no limit', { cpu: '1' }, undefined, false],
-    ['neither', undefined, undefined, undefined],
   ] as const) {
     it(`have request and limit compared as amounts: ${what}`, () => {
       const resources = { ...(requests && { requests }), ...(limits && { limits }) };
@@ -39,7 +37,6 @@ describe('exclusive CPUs of a pod', () => {
     ['whole CPUs', podOf(container('c', '4')), [], true],
     ['a fraction, with whole CPUs in another container', podOf(container('a', '500m'), container('b', '1')), [], true],
     ['only a fraction', podOf(container('a', '4500m')), [], false],
-    ['limits without requests', podOf(limited({ cpu: '1', memory: '1Gi' })), [], true],
     ['no limits', podOf(container('a', '4'), { name: 'c' }), ['c: it has no cpu limit'], false],
     ['no limit of memory', podOf(limited({ cpu: '1' })), ['c: it has no memory limit'], false],
   ] as const) {
@@ -51,20 +48,4 @@ describe('exclusive CPUs of a pod', () => {
       );
     });
   }
-
-  it('are none with resources at pod level', () => {
-    const levels = [{}, { requests: { cpu: '1' } }, { limits: { cpu: '1' } }, { requests: {}, limits: null }];
-    const pods = levels.map((resources) =>
-      podResourcesOf({ metadata: {}, spec: { containers: [container('a', '1')], resources: resources as never } }),
-    );
-    assert.deepEqual(
-      pods.map(({ isPodLevel, exclusive }) => [isPodLevel, exclusive]),
-      [
-        [false, true],
-        [true, false],
-        [true, false],
-        [false, true],
-      ],
-    );
-  });
 });

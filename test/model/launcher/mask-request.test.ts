@@ -56,20 +56,6 @@ describe('a mask request', () => {
     assert.throws(() => request({ [MASK]: 'x' }), ParseError);
   });
 
-  it('is parsed once, and kept among the latest 64', () => {
-    const numbered = (cpu: number) => request({ [MASK]: `${cpu}:1000` })!;
-    const [first, second] = [numbered(0), numbered(1)];
-    const masks = [first.mask, second.mask];
-    // With 62 others, both stay. The first is read again, so the second is now the oldest.
-    for (let cpu = 2; cpu < 64; cpu++) numbered(cpu).mask;
-    assert.equal(second.mask, masks[1]);
-    assert.equal(first.mask, masks[0]);
-    for (let cpu = 64; cpu < 127; cpu++) numbered(cpu).mask;
-    assert.equal(first.mask, masks[0]);
-    assert.notEqual(second.mask, masks[1]);
-    assert.deepEqual(second.mask, masks[1]);
-  });
-
   it('takes only the memory of its text, for thousands of VMs', () => {
     const requests = (from: number) =>
       Array.from({ length: 400 }, (_, i) => request({ [MASK]: `${from + i}:${wide}` })!);

@@ -3,7 +3,6 @@ import {
   filteringTaints,
   requiredTerms,
   type SelectingSpec,
-  selectionKey,
   selectsNode,
   type Toleration,
   toleratesAll,
@@ -20,34 +19,18 @@ describe('selection of a node by a pod', () => {
   const n2 = need('metadata.name', 'In', 'n2');
   const cases: readonly (readonly [string, SelectingSpec, boolean])[] = [
     ['all labels match', { nodeSelector: { zone: 'a', size: '10' } }, true],
-    ['a missing label', { nodeSelector: { rack: 'a' } }, false],
     ['a term matches, a label does not', { nodeSelector: { zone: 'b' }, ...selecting(term(ZONE_A)) }, false],
-    ['no terms', selecting(), false],
     ['a term without requirements', selecting({}), false],
-    ['a term of empty lists', selecting({ matchExpressions: [], matchFields: null }), false],
     ['one term of two matches', selecting(term(ZONE_C), term(ZONE_A)), true],
-    ['one requirement of two matches', selecting(term(ZONE_A, ZONE_C)), false],
-    ['In, a missing label', selecting(term(need('rack', 'In', 'a'))), false],
-    ['In, without values', selecting(term({ key: 'zone', operator: 'In' })), false],
     ['NotIn, its value', selecting(term(need('zone', 'NotIn', 'a'))), false],
     ['NotIn, a missing label', selecting(term(need('rack', 'NotIn', 'a'))), true],
-    ['NotIn, without values', selecting(term({ key: 'zone', operator: 'NotIn' })), true],
-    ['Exists, a missing label', selecting(term(need('rack', 'Exists'))), false],
-    ['DoesNotExist', selecting(term(need('rack', 'DoesNotExist'))), true],
     ['DoesNotExist, an existing label', selecting(term(need('empty', 'DoesNotExist'))), false],
-    ['Gt', selecting(term(need('size', 'Gt', '9'))), true],
     ['Lt', selecting(term(need('size', 'Lt', '11'))), true],
-    ['Lt, equal', selecting(term(need('size', 'Lt', '10'))), false],
     ['Lt, by value, not by text', selecting(term(need('size', 'Lt', '+9', '11'))), false],
     ['Gt, a label that is not a number', selecting(term(need('zone', 'Gt', '1'))), false],
-    ['Lt, a bound that is not a number', selecting(term(need('size', 'Lt', 'x'))), false],
-    ['Gt, without a bound', selecting(term(need('size', 'Gt'))), false],
-    ['Gt, a missing label', selecting(term(need('rack', 'Gt', '-1'))), false],
     ['an unknown operator', selecting(term(need('zone', 'Like', 'a'))), false],
     ['another name', selecting({ matchFields: [n2] }), false],
-    ['another field', selecting({ matchFields: [need('metadata.uid', 'In', 'n1')] }), false],
     ['a matching name and another label', selecting({ matchFields: [n1], matchExpressions: [ZONE_C] }), false],
-    ['one name in two fields', selecting({ matchFields: [n1, n2] }), false],
   ];
   for (const [what, spec, expected] of cases)
     it(`${what}: ${expected}`, () => assert.equal(selectsNode(spec, NODE), expected));
@@ -59,16 +42,6 @@ describe('selection of a node by a pod', () => {
     assert.equal(required(null), undefined);
     assert.deepEqual(required({}), []);
     assert.deepEqual(required({ nodeSelectorTerms: [term(ZONE_A)] }), [term(ZONE_A)]);
-  });
-
-  it('has a key of selector, terms and tolerations', () => {
-    assert.equal(selectionKey({}), '[{},null,[]]');
-    assert.equal(selectionKey({ nodeSelector: null, tolerations: null }), '[{},null,[]]');
-    const tolerations = [{ key: 'k' }];
-    assert.equal(
-      selectionKey({ nodeSelector: { a: 'b' }, tolerations, ...selecting({}) }),
-      '[{"a":"b"},[{}],[{"key":"k"}]]',
-    );
   });
 });
 
@@ -94,17 +67,12 @@ describe('taints', () => {
   });
 
   const tolerations: readonly (readonly [string, Toleration, boolean])[] = [
-    ['its value', { key: 'k', value: 'v' }, true],
     ['an empty operator', { key: 'k', value: 'v', operator: '' }, true],
     ['an unknown operator', { key: 'k', value: 'v', operator: 'Like' }, false],
-    ['another value', { key: 'k', value: 'w' }, false],
     ['no value', { key: 'k' }, false],
-    ['Exists', { key: 'k', operator: 'Exists' }, true],
     ['Exists, another key', { key: 'other', operator: 'Exists' }, false],
     ['Exists for every key', { operator: 'Exists' }, true],
-    ['Exists with an empty key', { key: '', operator: 'Exists' }, true],
     ['a value without a key', { key: null, value: 'v' }, false],
-    ['its effect', { key: 'k', value: 'v', effect: 'NoSchedule' }, true],
     ['an empty effect', { key: 'k', value: 'v', effect: '' }, true],
     ['another effect', { operator: 'Exists', effect: 'NoExecute' }, false],
   ];

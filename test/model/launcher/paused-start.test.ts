@@ -25,7 +25,6 @@ describe('a start that waits for its pins', () => {
   const starts: [string, string | undefined, VmiShape['spec'], boolean, Record<string, string>?][] = [
     ['with a mask', '0:1', spec(), true],
     ['with a mask that pins nothing', 'all', spec(), false],
-    ['without a mask', undefined, spec(), false],
     ['that its user starts paused', '0:1', spec({ startStrategy: 'Paused' }), false],
     ['with a liveness probe, which KubeVirt does not pause', '0:1', spec({ livenessProbe: {} }), false],
     ['that its user starts running', '0:1', spec(), false, { [START]: 'running' }],
@@ -55,21 +54,16 @@ describe('a start that waits for its pins', () => {
   const steps: [string, Partial<StartingVmi>, PinningReport | undefined, StartStep][] = [
     ['a VM that starts by its user’s choice, paused and pinned', { record: undefined, paused: ours }, pinned, nothing],
     ['a VM that does not run yet', { record: waiting, phase: 'Scheduled', paused: ours }, pinned, nothing],
-    ['a VM that runs, not yet seen paused', { record: waiting, paused: undefined }, pinned, nothing],
     ['a VM seen paused', { record: waiting, paused: ours }, undefined, note],
-    ['a VM seen paused and pinned, which is recorded first', { record: waiting, paused: ours }, pinned, note],
     ['a VM paused for an I/O error', { record: waiting, paused: ioError }, pinned, nothing],
     ['a recorded VM with a silent agent', { record: noted, paused: ours }, undefined, { do: 'wait' }],
     ['a recorded and pinned VM', { record: noted, paused: ours }, pinned, { do: 'unpause' }],
     ['a recorded and refused VM', { record: noted, paused: ours }, refused, tell],
-    ['a recorded VM that was pinned once', { record: noted, paused: ours }, { ...refused, state: 'unpinned' }, tell],
     ['a VM that its user resumed before it was pinned', { record: noted, paused: undefined }, undefined, end],
     ['a VM resumed by a replica that died before it recorded it', { record: noted, paused: undefined }, pinned, end],
     ['a resumed VM that its user paused', { record: noted, paused: later }, pinned, end],
     ['a recorded VM with an I/O error', { record: noted, paused: ioError }, pinned, end],
     ['a paused VM with a record of another version', { record: foreign, paused: ours }, pinned, UNKNOWN],
-    ['a VM with such a record and an I/O error', { record: foreign, paused: ioError }, pinned, nothing],
-    ['a running VM with such a record', { record: foreign, paused: undefined }, pinned, nothing],
     ['a VM after its start that its user pauses', { record: over, paused: later }, pinned, nothing],
   ];
   for (const [what, vmi, report, step] of steps) {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import {
@@ -43,14 +42,6 @@ describe('the launcher’s pins', () => {
       spare: [21],
     }));
 
-  it('take whole cores before fragments, one NUMA node after the other', () => {
-    const vcpus = (cpuset: string, cores: number) => pins(cpuset, cores, 2, { cells: twoCells }).vcpus;
-    assert.deepEqual(vcpus('0-1,9', 1), [1, 9]);
-    assert.deepEqual(vcpus('0-1,4,9,12', 2), [1, 9, 4, 12]);
-    assert.deepEqual(vcpus('0,9-11', 2), [0, 9, 10, 11]);
-    assert.deepEqual(vcpus('0,4', 1), [0, 4], 'a guest core in two NUMA nodes');
-  });
-
   for (const [message, request] of [
     [
       'no CPUs left for 1 of 1 guest cores of 2 threads without a guest core that spans NUMA cells',
@@ -65,29 +56,4 @@ describe('the launcher’s pins', () => {
     it(`are refused: ${message}`, () =>
       assert.throws(request, (error: Error) => error instanceof LauncherPinError && error.message === message));
   }
-
-  it('use each CPU of the cpuset once, and no other', () => {
-    fc.assert(
-      fc.property(
-        fc.uniqueArray(fc.nat(31), { minLength: 1 }),
-        fc.integer({ min: 1, max: 12 }),
-        fc.constantFrom(1, 2),
-        fc.nat(3),
-        (cpuset, cores, threads, ioThreads) => {
-          const guest = { sockets: 1, cores, threads };
-          const request = { cpuset, cells: smt2, guest, strict: false, ioThreads, emulator: 1 };
-          if (cpuset.length < cores * threads + ioThreads + 1) {
-            assert.throws(() => launcherPins(request), LauncherPinError);
-            return;
-          }
-          const { vcpus, ioThreads: io, emulator, spare } = launcherPins(request);
-          assert.deepEqual([vcpus.length, io.length, emulator.length], [cores * threads, ioThreads, 1]);
-          assert.deepEqual(
-            [...vcpus, ...io, ...emulator, ...spare].sort((a, b) => a - b),
-            cpuset.sort((a, b) => a - b),
-          );
-        },
-      ),
-    );
-  });
 });

@@ -41,7 +41,6 @@ const OUTAGE = 'a@0 b@10 failed@20 failed@30 failed@40 failed@50 failed@60';
 
 describe('the lease observer', () => {
   const cases: readonly (readonly [what: string, readings: string, states: Readonly<Record<number, LeaseState>>])[] = [
-    ['is unproven before the first read', '', { 0: 'unproven', 1000000000: 'unproven' }],
     [
       'D3: is never alive without a renewal, and dead after a duration without one',
       'unrenewed@0 unrenewed@10 unrenewed@90',
@@ -72,9 +71,7 @@ describe('the lease observer', () => {
       { 49.9: 'alive', 50: 'unknown', 500: 'unknown' },
     ],
     ['D4: is dead if nothing changed in an outage', `${OUTAGE} b@70`, { 70: 'dead' }],
-    ['D4: is alive after an outage with a change', `${OUTAGE} z@70`, { 70: 'alive', 109: 'alive', 110: 'unknown' }],
     ['stays dead in an outage', 'a@0 b@10 b@50 failed@60 failed@70', { 50: 'dead', 65: 'dead', 400: 'dead' }],
-    ['recovers with a change', 'a@0 b@10 b@50 failed@60 c@70', { 70: 'alive' }],
   ];
   for (const [what, readings, states] of cases) {
     it(what, () => {
@@ -87,7 +84,6 @@ describe('the lease observer', () => {
     ['one change proves nothing', 'a@0 host@10 host@20 host@50', 49, 'unproven'],
     ['and no other follows', 'a@0 host@10 host@20 host@50', 50, 'dead'],
     ['two changes prove it', 'a@0 b@10 c@20', 20, 'alive'],
-    ['one change and an outage', 'a@0 host@10 failed@20', 60, 'unproven'],
   ] as const) {
     it(`needs more than one change if foreign hosts write the Lease once at their start: ${what}`, () =>
       assert.equal(judgeLease(observed(readings, moment), moment, { duration: D, proof: 2 }).state, state));
@@ -124,21 +120,16 @@ describe('the lease observer', () => {
     );
   });
 
-  for (const [state, age, text] of [
-    ['alive', 7.9, 'its lease ovn-dpu-n1 was renewed 7 s ago'],
-    ['unproven', undefined, 'its lease ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU'],
-    [
-      'dead',
-      61.2,
-      'its lease ovn-dpu-n1 was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it',
-    ],
-    ['unknown', 5, 'the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago'],
-  ] as const) {
-    it(`describes ${state}${age === undefined ? ' without a renewal' : ''}`, () => {
-      const verdict = { state, age, until: undefined };
-      assert.equal(describeLease(verdict, { lease: 'ovn-dpu-n1', duration: 60 }), text);
-    });
-  }
+  it('is described with what to do', () => {
+    const text = (state: LeaseState, age?: number) =>
+      describeLease({ state, age, until: undefined }, { lease: 'ovn-dpu-n1', duration: 60 });
+    assert.match(text('unproven'), /ovn-dpu-n1 has no observed renewal yet; check the agent on the DPU$/);
+    assert.match(
+      text('dead', 61.2),
+      /was last renewed 61 s ago; the limit is 60 s; check the DPU and the agent on it$/,
+    );
+    assert.match(text('unknown', 5), /^the API server does not answer, and lease ovn-dpu-n1 was last renewed 5 s ago$/);
+  });
 
   it('is never dead with a renewing DPU and mostly working reads; dead within a duration and a period after it stops', () => {
     const period = observationPeriod({ renewInterval: 10, duration: D });

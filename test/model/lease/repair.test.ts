@@ -26,11 +26,7 @@ describe('the host’s repair of its DPU Lease', () => {
   const cases: [what: string, lease: LeaseShape, faults: string[]][] = [
     ['leaves a good Lease unchanged', lease([owner]), []],
     ['treats an absent boolean as false', lease([unblocked]), []],
-    ['adds an owner', lease(null), ['no-owner']],
     ['corrects the owner’s API version', lease([{ ...owner, apiVersion: 'v2' }]), ['owner-fields']],
-    ['corrects the owner’s kind', lease([{ ...owner, kind: 'Pod' }]), ['owner-fields']],
-    ['corrects the owner’s name', lease([{ ...owner, name: 'n2' }]), ['owner-fields']],
-    ['makes the owner the controller', lease([{ ...owner, controller: false }]), ['owner-fields']],
     ['D1: stops blocking the deletion of the Node', lease([{ ...owner, blockOwnerDeletion: true }]), ['owner-fields']],
     ['D5: replaces the old uid of the Node with the new one', lease([{ ...owner, uid: 'old' }]), ['foreign-owner']],
     ['D5: leaves only one owner', lease([{ ...owner, uid: 'old' }, owner]), ['foreign-owner']],

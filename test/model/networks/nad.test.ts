@@ -28,11 +28,8 @@ describe('classification of networks', () => {
   };
   for (const [what, config, annotations, expected] of [
     ['ovs with a bridge', { type: 'ovs', bridge: 'br-a' }, RESOURCE, { kind: 'physnet', physnet: 'a' }],
-    ['ovs with another bridge', { type: 'ovs', bridge: 'br-b' }, {}, { kind: 'none', bridge: 'br-b' }],
     ['ovs without a bridge', { type: 'ovs' }, {}, { kind: 'none' }],
     ['ovs with a virtual function', { type: 'ovs' }, RESOURCE, { kind: 'device', resourceName: 'intel.com/vf' }],
-    ['a missing bridge', { type: 'bridge' }, {}, { kind: 'none' }],
-    ['sriov', { type: 'sriov' }, {}, { kind: 'device' }],
     ['localnet by its name', { ...LOCALNET, name: 'n' }, {}, { kind: 'physnet', physnet: 'n' }],
     ['localnet without a name', LOCALNET, {}, { kind: 'none', warning: 'no-config' }],
     [

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
+import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
@@ -100,20 +100,7 @@ describe('resolved networks of a VM', () => {
       'affinity-without-exclusive-cpus',
     ],
     ['a network without a location', { ...on('bridge'), preferences: { bridge: 'none' } }, ['net0 none none']],
-    [
-      'a preference for a network without a location',
-      { ...on('bridge'), preferences: { net0: 'required' } },
-      ['net0 none required'],
-      'affinity-without-location',
-    ],
-    [
-      'a preference for a missing interface',
-      { ...on('east'), preferences: { b: 'none' } },
-      ['net0 physnet0 required'],
-      'unknown-interface',
-    ],
     ['an unreadable definition', on('broken'), ['net0 none none'], 'unreadable-network'],
-    ['a missing definition', on('absent'), ['net0 unknown none'], 'unknown-network'],
     ['a definition without a subnet', on('vlan'), ['net0 unknown none'], 'unknown-network'],
     ['a definition that OVN-Kubernetes refuses', on('chained'), ['net0 chained required'], 'refused-network'],
   ];
@@ -128,16 +115,6 @@ describe('resolved networks of a VM', () => {
     });
   }
 
-  it('names eight unknown interfaces and counts the others', () => {
-    const unknown = (count: number) => {
-      const preferences = Object.fromEntries(Array.from({ length: count }, (_, i) => [`x${i}`, 'none']));
-      return resolve({ ...on('east'), preferences }).findings.map(({ message }) => message);
-    };
-    assert.equal(unknown(8).length, 8);
-    assert.equal(unknown(10).length, 9);
-    assert.match(unknown(10)[8] ?? '', /names 2 more that are no interface or network of this VM/);
-  });
-
   it('the message about a VM does not grow with the names in it', () => {
     const name = (i: number) => `${i}${'x'.repeat(5000)}`;
     const preferences = new Map(Array.from({ length: 256 }, (_, i) => [name(i), 'required' as const]));
@@ -151,10 +128,5 @@ describe('resolved networks of a VM', () => {
       const text = JSON.stringify([findings, more]);
       assert.ok(findings.length > 0 && text.length < 30_000, `${text.length} characters`);
     }
-  });
-
-  it('names each missing definition once, for a new lookup', () => {
-    const { missing } = resolve({ annotation: 'absent,other/absent,vlan,absent' });
-    assert.deepEqual(missing.map(refText), ['ns/absent', 'other/absent']);
   });
 });

@@ -5,7 +5,7 @@ import {
   preferredResources,
   requiredResources,
 } from '../../../model/networks/resources.ts';
-import { BRIDGE, codesOf, EAST, network, TUNNEL } from './fixture.ts';
+import { BRIDGE, EAST, network, TUNNEL } from './fixture.ts';
 
 const NOTHING = { physnets: new Set<string>(), tunnel: false };
 const WEST = network({ physnet: 'west', affinity: 'preferred' });
@@ -50,13 +50,5 @@ describe('the resources of networks', () => {
       ['plumbline.dev/tunnel', 'net2'],
       ['physnet.plumbline.dev/west', 'net1'],
     ]);
-  });
-
-  it('are missing for a physnet with too long a name', () => {
-    const long = network({ physnet: 'ü'.repeat(16) });
-    const { resources, findings } = requiredResources([long], EVERY_NETWORK, true);
-    assert.deepEqual([resources, codesOf(findings)], [[], ['physnet-name-too-long']]);
-    assert.deepEqual(preferredResources([{ ...long, affinity: 'preferred' }]), []);
-    assert.deepEqual(interfaceResources([long]), []);
   });
 });

@@ -23,11 +23,6 @@ describe('files in the format of oslo.config', () => {
       expected: { a: { x: '1 # one' } },
     },
     {
-      name: 'one pair of quotes is removed',
-      text: `[a]\nx = " 1 "\ny = '"2"'\nz = "3'`,
-      expected: { a: { x: ' 1 ', y: '"2"', z: `"3'` } },
-    },
-    {
       name: 'sections have any case, except DEFAULT',
       text: '[NeuTron]\nx=1\n[neutron]\ny=2\n[DEFAULT]\n[default]',
       expected: { neutron: { x: '1', y: '2' }, DEFAULT: {}, default: {} },
@@ -42,10 +37,7 @@ describe('files in the format of oslo.config', () => {
   const wrong: readonly { readonly text: string; readonly error: RegExp }[] = [
     { text: 'x = 1', error: /nova\.conf, line 1: "x = 1": it precedes the first \[section\]/ },
     { text: '[a]\n\n[b', error: /line 3: "\[b": a section is its name in brackets/ },
-    { text: '[]', error: /line 1/ },
     { text: '[a]\nphysnets', error: /line 2: "physnets": neither a section nor name = value/ },
-    { text: '[a]\n= 1', error: /line 2: "= 1": the option has no name/ },
-    { text: '[a]\n  1', error: /line 2: "1": a line that begins with a blank continues/ },
     { text: '[a]\nx = 1\n# so far\n  2', error: /line 4: "2": a line that begins with a blank/ },
   ];
   for (const { text, error } of wrong) {
@@ -73,8 +65,6 @@ describe('nova.conf: locations of networks', () => {
     });
   });
 
-  it('a file without networks gives none', () => assert.deepEqual(read('[DEFAULT]\n').networks, {}));
-
   it('a listed physnet without NUMA nodes has no affinity, with a warning', () => {
     const { networks, warnings } = read('[neutron]\nphysnets = bar');
     assert.deepEqual(networks, { physnets: { bar: { numaNodes: [] } } });
@@ -89,7 +79,6 @@ describe('nova.conf: locations of networks', () => {
 
   for (const [nodes, error] of [
     ['-1', /"-1" means that the NUMA node of the NIC is unknown/],
-    ['0-1', /"0-1" is not a NUMA node/],
     ['9999', /"9999" is not a NUMA node/],
   ] as const) {
     it(`refuses numa_nodes = ${nodes}`, () => {
@@ -115,10 +104,6 @@ describe('nova.conf: CPUs', () => {
     const both = read('[DEFAULT]\nvcpu_pin_set = 4-7\n[compute]\ncpu_dedicated_set = 2');
     assert.equal(`${both.cpus.dedicated}`, '2');
     assert.match(both.warnings.join(), /vcpu_pin_set is ignored/);
-  });
-
-  it('CPUs in both sets cause a warning', () => {
-    assert.match(read('[compute]\ncpu_dedicated_set = 2-4\ncpu_shared_set = 4-5').warnings.join(), /CPU 4 is in/);
   });
 
   for (const set of ['2-', 'a', '5,^5', '0-999999999', '^3']) {

@@ -3,18 +3,11 @@ import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import {
   fitMask,
-  hasMaskHost,
-  judgeMask,
-  MASK_FALLS_BACK,
   type MaskHost,
   maskedVmOf,
-  maskHostOf,
-  maskNotReported,
   type SurveyedNode,
   surveyMask,
 } from '../../../model/placement/mask-fit.ts';
-import { NO_REPORT, UNCHECKED } from '../../../model/placement/verdict.ts';
-import { node } from './fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
@@ -50,23 +43,9 @@ describe('a CPU mask on a host', () => {
       { fits: true, fellBack: false },
     ],
     [
-      'does not fit on a host that lacks one of its CPUs',
-      fitMask(request('2:10'), host('0-9')),
-      { fits: false, reason: 'host-cpus', short: 'node lacks CPUs of the CPU mask' },
-    ],
-    [
       'falls back to all CPUs if the user allows that',
       fitMask(request('2:10', true), host('0-9')),
       { fits: true, fellBack: true },
-    ],
-    [
-      'does not fall back on a host without a usable CPU',
-      fitMask(request('2:10', true), host('0-9', '')),
-      {
-        fits: false,
-        reason: 'no-usable-cpus',
-        text: 'the CPU mask all leaves every vCPU without a CPU: every CPU of all is reserved or owned by another pod (free: none)',
-      },
     ],
     [
       'does not fit if a vCPU has no usable CPU',
@@ -79,41 +58,12 @@ describe('a CPU mask on a host', () => {
       },
     ],
     [
-      'does not fit as a whole VM on CPUs of others',
-      fitMask(request('3-4'), host('0-9', '2')),
-      {
-        fits: false,
-        text: 'the CPU mask 3-4 leaves every vCPU without a CPU: every CPU of 3-4 is reserved or owned by another pod (free: 2)',
-      },
-    ],
-    [
       'does not fit where the agent sets no masks',
       fitMask(request('2'), host('0-9', '0-9', false)),
       { fits: false, reason: 'not-applied', short: 'node does not apply CPU masks' },
     ],
-    ['fits where the agent says nothing about masks', fitMask(request('2'), host('0-9')), { fits: true }],
   ];
   for (const [what, fit, expected] of cases) it(what, () => assert.deepEqual({ ...fit, ...expected }, fit));
-
-  it('may use what is neither reserved nor owned', () => {
-    const one = maskHostOf(node({ assignments: [{ podUID: 'x', container: 'c', cpus: '4-5' }], pinsVMs: false }));
-    assert.deepEqual([`${one.online}`, `${one.usable}`, one.pinsVMs], ['0-15', '2-3,6-15', false]);
-  });
-
-  it('is a verdict of the node without a score', () => {
-    assert.equal(judgeMask(request('2'), host('0-9')), UNCHECKED);
-    assert.equal(judgeMask(request('12', true), host('0-9')), MASK_FALLS_BACK);
-    assert.ok(MASK_FALLS_BACK.fits && MASK_FALLS_BACK.score === 0 && MASK_FALLS_BACK.warnings.length === 1);
-    const refused = judgeMask(request('12'), host('0-9'));
-    assert.ok(!refused.fits);
-    assert.deepEqual([refused.kind, refused.text], ['cpu-mask', 'node lacks CPUs of the CPU mask']);
-    assert.match(refused.detail, /12/);
-    const unheard = maskNotReported(NO_REPORT);
-    assert.deepEqual(
-      [unheard.kind, unheard.text],
-      ['no-report', 'CPU mask cannot be applied: node does not report its topology'],
-    );
-  });
 });
 
 describe('a CPU mask on all nodes', () => {
@@ -141,21 +91,5 @@ describe('a CPU mask on all nodes', () => {
     assert.deepEqual(all.slice(1), ['large: fits', silent]);
     assert.deepEqual(outcomes(vm('2:3', { fix: 'true', spec: { nodeSelector: { zone: 'a' } } })), ['small: fits']);
     assert.deepEqual(outcomes(vm('2:3', { spec: { nodeSelector: { zone: 'c' } } })), [silent]);
-  });
-
-  it('has the same fault on each node if the mask is wrong for the VM', () => {
-    const faults = outcomes(vm('1:2:3', { spec: { nodeSelector: { zone: 'b' } } })) ?? [];
-    assert.equal(faults.length, 1);
-    assert.match(faults[0] ?? '', /^large: fault, annotation plumbline\.dev\/cpu-mask: .*3.*2/);
-    assert.match(outcomes(vm('x'))?.[2] ?? '', /^silent: fault, annotation plumbline\.dev\/cpu-mask: /);
-  });
-
-  it('has a node if one that reports fits and is selected', () => {
-    const has = (mask: string, zone?: string) => {
-      const masked = vm(mask, { spec: zone === undefined ? {} : { nodeSelector: { zone } } });
-      return masked && hasMaskHost(masked, nodes);
-    };
-    assert.deepEqual([has('2:3'), has('2:3', 'b'), has('2:3', 'a'), has('2:3', 'c')], [true, true, false, false]);
-    assert.deepEqual([has('20:21'), has('x')], [false, false]);
   });
 });

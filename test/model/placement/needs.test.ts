@@ -1,32 +1,12 @@
 import assert from 'node:assert/strict';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import {
-  cellsOfNetwork,
-  keepsWholeCores,
-  needsKey,
-  networkNeedText,
-  sharesOn,
-  withAssignments,
-  withoutPods,
-} from '../../../model/placement/needs.ts';
+import { keepsWholeCores, needsKey, withAssignments, withoutPods } from '../../../model/placement/needs.ts';
 import { needs, node, physnet, TUNNEL } from './fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'c', cpus });
 const old = { kubeletVersion: 'v1.20.0' };
 
 describe('a node that is prepared from its report', () => {
-  it('has the defaults of what an older agent does not report', () => {
-    const bare = node({ physnets: undefined, tunnel: undefined, topologyManager: undefined });
-    assert.equal(bare.networks.physnets.size, 0);
-    assert.equal(bare.networks.tunnel, undefined);
-    assert.deepEqual(
-      [bare.alignment, bare.pinsVMs, `${bare.polled}`, bare.sharedOnly, bare.wholeCoresOnly],
-      ['', true, '', false, true],
-    );
-    assert.equal(node({ cpuManager: { policy: 'static' } }).wholeCoresOnly, false);
-  });
-
   it('has what is reported', () => {
     const told = node({
       pmdCPUs: '4-5',
@@ -88,15 +68,6 @@ describe('needs of a pod', () => {
     assert.equal(needsKey(needs('a', 2, [], { key: 'computed' })), 'computed');
   });
 
-  it('share CPUs only on a node without exclusive ones, and only if they may', () => {
-    const none = node({ cpuManager: { policy: 'none' } });
-    assert.deepEqual(
-      [true, false, undefined].map((mayShare) => sharesOn(needs('a', 2, [], { mayShare }), none)),
-      [true, false, false],
-    );
-    assert.equal(sharesOn(needs('a', 2, [], { mayShare: true }), node()), false);
-  });
-
   it('have whole cores on larger cores only if the pod is padded to them', () => {
     const four = node({ cores: ['0-3', '4-7', '8-11', '12-15'], reserved: '0-3' });
     const one = node({ cores: Array.from({ length: 16 }, (_, id) => `${id}`) });
@@ -110,22 +81,5 @@ describe('needs of a pod', () => {
     const request = { ...mixed.request, containers: [...mixed.request.containers, smaller] };
     assert.equal(keepsWholeCores({ ...mixed, request }, four), false, 'each container needs whole cores');
     assert.equal(keepsWholeCores(needs('a', 4), four), false);
-  });
-
-  it('name networks and find their NUMA nodes', () => {
-    const { networks } = node();
-    const texts = [physnet('east'), TUNNEL, { ...physnet('east'), name: '' }, { ...TUNNEL, name: '' }].map(
-      networkNeedText,
-    );
-    assert.deepEqual(texts, [
-      'interface if-east (physnet east)',
-      'interface if-tunnel (the tunnel)',
-      'physnet east',
-      'the tunnel',
-    ]);
-    assert.equal(`${cellsOfNetwork(networks, TUNNEL)}`, '1');
-    assert.equal(`${cellsOfNetwork(networks, physnet('bond'))}`, '0-1');
-    assert.equal(cellsOfNetwork(networks, physnet('ghost')), undefined);
-    assert.equal(cellsOfNetwork({ physnets: new Map([['x', CpuSet.EMPTY]]), tunnel: undefined }, TUNNEL), undefined);
   });
 });

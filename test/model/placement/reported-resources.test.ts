@@ -50,7 +50,6 @@ const FIRST_ON_0 = '1-4,33-36';
 describe('devices of a report', () => {
   const busy1 = [owned('16-31,48-63')];
   const rows: [string, PlacementNeeds, Partial<HostReport>, string][] = [
-    ['a VF where CPUs are free', withVf('a'), { devices: vfs(vfOn('1', 8)) }, FIRST_ON_1],
     [
       'a VF where all CPUs are owned',
       withVf('a'),
@@ -58,18 +57,6 @@ describe('devices of a report', () => {
       `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
     ],
     ['devices without topology', withVf('a'), { devices: vfs({ total: 8, free: 8 }), assignments: busy1 }, FIRST_ON_0],
-    [
-      'all in use',
-      withVf('a'),
-      { devices: vfs(vfOn('0', 0), vfOn('1', 0)) },
-      `no-common-node: ${VF}: 1 device needed, 0 free`,
-    ],
-    [
-      'two of a NUMA node that has one',
-      withVf('a', 8, 2),
-      { devices: vfs(vfOn('0', 1), vfOn('1', 1)) },
-      `no-common-node: ${VF}: 2 devices needed near each other; free by NUMA node: 0: 1, 1: 1`,
-    ],
     [
       'two resources on different NUMA nodes',
       needs('a', 8, { [VF]: '1', [GPU]: '1' }),
@@ -89,7 +76,6 @@ describe('devices of a report', () => {
       { devices: undefined },
       `by count; not predicted: the devices of ${VF} are not reported`,
     ],
-    ['and a pod without any', needs('a', 8), { devices: undefined }, FIRST_ON_0],
   ];
   for (const [what, wanted, report, expected] of rows) {
     it(`decide: ${what}`, () => assert.equal(verdictText(wanted, report), expected));
@@ -114,14 +100,6 @@ describe('devices of pods in flight', () => {
   const three = `in-flight: the 3 pods in flight do not fit by the report of the node: the report is outdated, or the kubelet will refuse them`;
   const rows: [string, PlacementNeeds, Partial<HostReport>, readonly PlacementNeeds[], string][] = [
     ['the third VF of three', withVf('a'), on1, two, '24-27,56-59'],
-    [
-      'no CPUs near the fourth VF',
-      withVf('a'),
-      on1,
-      [...two, withVf('r')],
-      `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
-    ],
-    ['no VF left', withVf('a'), { devices: vfs(vfOn('1', 2)) }, two, `no-common-node: ${VF}: 1 device needed, 0 free`],
     [
       'a pod without VFs could take their CPUs first',
       needs('a', 26),
@@ -156,7 +134,6 @@ describe('memory and feature gates of a report', () => {
   const { state: _, ...stateless } = cell(0, 8);
   const older = { memoryManager: { policy: 'Static', cells: [stateless, { ...stateless, id: 1 }] } };
   const rows: [string, PlacementNeeds, Partial<HostReport>, readonly PlacementNeeds[], string][] = [
-    ['pages in use on one NUMA node', paged('a'), memory(cell(0, 2, 1), cell(1, 8)), [], FIRST_ON_1],
     [
       'the CPUs of the other one in use',
       paged('a'),
@@ -179,7 +156,6 @@ describe('memory and feature gates of a report', () => {
       [],
       'by count; not predicted: the state of the memory manager is not reported',
     ],
-    ['a gate that is off', needs('a', 8), { featureGates: { PodLevelResourceManagers: false } }, [], FIRST_ON_0],
     ['a gate that is on', needs('a', 8), { featureGates: { PodLevelResourceManagers: true } }, [], 'by count'],
   ];
   for (const [what, wanted, report, assumed, expected] of rows) {
@@ -200,7 +176,6 @@ describe('an init container', () => {
       'tied-by-init: init container init: it gets 1 CPU of NUMA node 0, which container compute reuses, so 26 CPUs are needed there; 3 free',
       23,
     ],
-    ['with a fraction of a CPU', needs('a', 26), '16-28,48-60', undefined],
   ];
   for (const [what, wanted, expected, missing] of rows) {
     it(what, () => {

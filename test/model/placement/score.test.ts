@@ -34,8 +34,6 @@ const CASES: readonly Case[] = [
   ],
   // 2/6 * 4/16 + 1/6 = 0.25
   ['NICs on each NUMA node that the pod does not need', ['a', 4], {}, '2-5', 0.4 + 0.6 * 0.25],
-  ['a network without a known NUMA node', ['a', 4, [physnet('west', 'none')]], {}, '2-5', 0.4 + 0.6 * 0.25],
-  ['a required network of the pod', ['a', 4, [physnet('west')]], { tunnel: undefined }, '8-11', 0.4 + 0.6 * 0.75],
   // 3/6 * 8/10 + 2/6 * 10/16 + 1/6
   [
     'a fifth of the CPUs near a NIC of others',
@@ -46,14 +44,6 @@ const CASES: readonly Case[] = [
   ],
   ['a preferred network nearby', ['a', 4, [physnet('east', 'preferred')]], {}, '2-5', 0.8 + 0.2 * 0.75],
   ['a preferred network far away', ['a', 4, [physnet('west', 'preferred')]], {}, '2-5', 0.8 * 0.5 + 0.2 * 0.25],
-  [
-    'one of two preferred networks nearby',
-    ['a', 4, [physnet('east', 'preferred'), physnet('west', 'preferred')]],
-    {},
-    '2-5',
-    0.8 * 0.75 + 0.2 * 0.75,
-  ],
-  ['a preferred network that the node does not have', ['a', 4, [physnet('ghost', 'preferred')]], {}, '2-5', 0.2 * 0.25],
   ['a pod without CPUs of its own', ['a', 0.5, nothing], NO_NETWORKS, '', 0.4 + 0.6 * (1 / 2 + 1 / 6)],
 ];
 

@@ -4,7 +4,6 @@ import { judgeHost } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet } from './fixture.ts';
 
 const owned = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
-const plain = { cpuManager: { policy: 'static' } };
 
 describe('changes tried against the prediction', () => {
   const cases: readonly [string, TriedChanges, TriedChanges][] = [
@@ -19,11 +18,6 @@ describe('changes tried against the prediction', () => {
       { emptied: false, padded: true, preferred: undefined, fewerCpus: undefined },
     ],
     [
-      'an odd VM that did not opt in, on a full node: neither helps at once',
-      tryChanges(needs('a', 3), node({ assignments: owned('2-15') })),
-      { emptied: false, padded: false, preferred: undefined, fewerCpus: undefined },
-    ],
-    [
       'a VM of 82 CPUs, where pods can have 14',
       tryChanges(needs('a', 82, [], { wholeCores: true }), node()),
       { emptied: false, padded: undefined, preferred: undefined, fewerCpus: 68 },
@@ -32,11 +26,6 @@ describe('changes tried against the prediction', () => {
       'a VM whose network is full, elsewhere',
       tryChanges(needs('a', 4, [physnet('east')], { wholeCores: true }), node({ assignments: owned('2-7') })),
       { emptied: true, padded: undefined, preferred: true, fewerCpus: undefined },
-    ],
-    [
-      'a kubelet that is not predicted: nothing is known to help',
-      tryChanges(needs('a', 4), node({ ...plain, kubeletVersion: 'v1.0.0' })),
-      { emptied: false, padded: false, preferred: undefined, fewerCpus: undefined },
     ],
   ];
   for (const [title, actual, expected] of cases) it(title, () => assert.deepEqual(actual, expected));

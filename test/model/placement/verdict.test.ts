@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { placeOnFit } from '../../../model/placement/place.ts';
 import { judgeByCount, judgeHost, type NodeVerdict, UNCHECKED } from '../../../model/placement/verdict.ts';
-import { needs, node, physnet, REPORT, TUNNEL } from './fixture.ts';
+import { needs, node, physnet, REPORT } from './fixture.ts';
 
 const none = { cpuManager: { policy: 'none' } };
 const plain = { cpuManager: { policy: 'static' } };
@@ -67,34 +67,6 @@ describe('the verdict of a node', () => {
       },
     ],
     [
-      'too few CPUs by count',
-      judgeHost(needs('a', 10), node(old), [needs('b', 8)], 'count-check'),
-      { kind: 'too-few-whole-cores', detail: '10 CPUs needed; at most 6 CPUs free', missing: 4 },
-    ],
-    [
-      'no exclusive CPUs',
-      judgeHost(needs('a', 2), node(none), [], 'refuse'),
-      { kind: 'no-exclusive-cpus', detail: 'CPU manager policy none' },
-    ],
-    [
-      'a physnet that the node lacks',
-      judgeHost(needs('a', 2, [physnet('east'), physnet('ghost')]), node(), [], 'refuse'),
-      { kind: 'no-such-network', detail: 'physnet ghost is not on the node' },
-    ],
-    [
-      'a tunnel that the node lacks',
-      judgeHost(needs('a', 2, [TUNNEL]), node({ tunnel: undefined }), [], 'refuse'),
-      { kind: 'no-such-network', detail: 'the tunnel is not on the node' },
-    ],
-    [
-      'a container that is not whole cores',
-      judgeHost(needs('a', 2, [], {}, 3), node(), [], 'refuse'),
-      {
-        kind: 'misaligned',
-        detail: 'container init: SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
-      },
-    ],
-    [
       'a host with cores of different sizes',
       judgeHost(needs('a', 2), node({ cores: [...REPORT.cores.slice(0, 7), '14', '15'] }), [], 'refuse'),
       {
@@ -150,13 +122,5 @@ describe('a predicted refusal by the kubelet', () => {
     assert.deepEqual(refused(short), ['resources', undefined, 'memory: 1 GiB needed, 2 MiB free']);
     const shared = placeOnFit(needs('a', 100, [], { mayShare: true }), node({ ...memory, ...none }), []);
     assert.equal(shared.outcome === 'refused' ? shared.refusal.reason : shared.outcome, 'resources');
-  });
-
-  it('counts CPUs if threads may be shared', () => {
-    assert.deepEqual(refused(judgeHost(needs('a', 14), node({ ...plain, assignments: owned('2-4') }), [], 'refuse')), [
-      'too-few-cpus',
-      3,
-      '14 CPUs needed, 11 free',
-    ]);
   });
 });

@@ -77,17 +77,14 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     'n3',
     'filtered-again',
   ],
-  ['a filter call that refuses all nodes ends it', [promise('n1'), promise('')], '', 'filtered-again'],
   ['the binding narrows it, and time no longer ends it', [promise('n1 n2'), bound('n2'), expire(10_000)], 'n2'],
   ['a binding to another node ends it and holds that node', [promise('n1'), bound('n3')], 'n3', 'bound-elsewhere'],
-  ['a nomination narrows it', [promise('n1 n2'), observe({ nominated: 'n1' })], 'n1'],
   [
     'a withdrawn nomination ends it',
     [promise('n1 n2'), observe({ nominated: 'n1' }), observe({ version: '21' })],
     '',
     'nomination-withdrawn',
   ],
-  ['PodScheduled False ends it', [promise('n1'), observe({ dropped: true })], '', 'unschedulable'],
   [
     'the refusal of an earlier try does not end it',
     [promise('n1', { version: '25' }), observe({ dropped: true })],
@@ -98,7 +95,6 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     [bound('n1', '30'), observe({ dropped: true, version: '31' })],
     'n1',
   ],
-  ['the deletion ends it', [promise('n1'), ({ reservations }) => reservations.deleted('a')], '', 'deleted'],
   [
     'the end of a bound pod ends it, with or without a report',
     [bound('n1'), observe({ node: 'n1', terminal: true })],
@@ -131,18 +127,6 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     'n1',
   ],
   [
-    'a false report does not prevent later promises',
-    [promise('n2'), reportShows('n2'), promise('n1 n3', { version: '11' })],
-    'n1 n3',
-    'filtered-again',
-  ],
-  [
-    'a promise that a report has narrowed ends in time, before later ones',
-    [promise('n1 n2'), promise('n3', { uid: 'b', expires: 90 }), reportShows('n2'), expire(61)],
-    'n3',
-    'expired',
-  ],
-  [
     'a pod that a report has shown does not come back',
     [bound('n1'), reportShows('n1'), emptyReport('n1'), bound('n1', '40')],
     '',
@@ -154,12 +138,6 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     'n3',
     'shown',
   ],
-  [
-    'bound and nominated pods hold their nodes after a restart',
-    [bound('n1'), observe({ uid: 'b', nominated: 'n2' })],
-    'n1 n2',
-  ],
-  ['a filter call for a bound pod promises nothing', [bound('n1'), promise('n2')], 'n1'],
 ];
 
 describe('the state machine of reservations', () => {
@@ -233,10 +211,7 @@ describe('the duration of a promise', () => {
 describe('the number of nodes in an answer', () => {
   for (const [what, most, candidates, others, expected] of [
     ['all for a pod alone', 16, 2, 0, 16],
-    ['at least one', 16, 2, 1, 1],
-    ['the limit of many', 16, 5000, 10, 16],
     ['a share while others are in flight', 16, 100, 4, 5],
-    ['a share, rounded down', 16, 63, 1, 7],
     ['a lower limit', 3, 64, 1, 3],
   ] as const) {
     it(`is ${expected}: ${what}`, () => assert.equal(answerLimit(most, candidates, others), expected));

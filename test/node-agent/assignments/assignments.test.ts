@@ -61,15 +61,28 @@ describe('assignments from the kubelet’s files and sockets', () => {
 describe('assignments while the kubelet starts and stops', () => {
   setUp();
 
-  it('no checkpoint: PodResources alone decides after the grace period', async () => {
-    assignments = createAssignments({
+  const createWithGrace = (checkpointGrace: number) =>
+    createAssignments({
       kubeletDir: kubelet.directory,
       cdiDir: kubelet.cdiDir,
       online: () => CpuSet.parse('0-7'),
       log: logged.log,
       onFailure: () => {},
-      checkpointGrace: 0.2,
+      checkpointGrace,
     });
+
+  it('no checkpoint: the free CPUs are unknown in the grace period', async () => {
+    assignments = createWithGrace(600);
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    await kubelet.start();
+    run();
+    await eventually(() => /cannot read/.test(assignments.view().sources.checkpoint ?? ''), 'it has no checkpoint');
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    assert.equal(free(), undefined);
+  });
+
+  it('no checkpoint: PodResources alone decides after the grace period', async () => {
+    assignments = createWithGrace(0.2);
     kubelet.pods = { 'ns/vm': { compute: '2-3' } };
     await kubelet.start();
     run();

@@ -138,6 +138,7 @@ describe('allocation checks against pods of the API server', () => {
     assert.match((await check({ ...split, wholeCoresOnly: true })) ?? '', /split core/);
     pod({ [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY });
     assert.match((await check(split)) ?? '', /split core/);
+    assert.match((await check({ holder: { ...holder, cpus: set('4-6') } })) ?? '', /split core/, 'an odd number');
   });
 
   it('assumes that an unreadable pod may span NUMA nodes, and still requires one CPU on the network’s NUMA node', async () => {

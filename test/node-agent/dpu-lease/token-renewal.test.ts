@@ -26,6 +26,10 @@ describe('claims of a token', () => {
     assert.deepEqual(claims, { namespace: 'plumbline-dpu', account: 'worker-1', issued: 10, expires: 20 });
   });
 
+  it('name the one that is missing', () => {
+    assert.throws(() => readTokenClaims(tokenOf({ sub: SUBJECT, iat: 10 })), /\(check exp\)/);
+  });
+
   const others: [string, string][] = [
     ['nothing', ''],
     ['a word', 'secret-word'],

@@ -242,6 +242,11 @@ describe('locations of networks', () => {
     ]);
   });
 
+  it('tunnel endpoints of several OVN instances on one NUMA node are not', () => {
+    const { texts } = locate(config([port('far')], { encapIps: ['10.0.1.1', '10.0.1.1'], hasSeveralEndpoints: true }));
+    assert.deepEqual(texts, []);
+  });
+
   const links: [string, SwitchInterface[], boolean][] = [
     ['one of two uplinks has a carrier', [port('near', { linkUp: false }), port('far')], false],
     ['no uplink has a carrier', [port('near', { linkUp: false }), port('far', { linkUp: false })], true],

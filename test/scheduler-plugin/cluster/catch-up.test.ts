@@ -71,15 +71,6 @@ describe('the pods that a replica reads when it becomes active', () => {
     await cluster.catchUp(signal);
     assert.deepEqual([state.reservations.of('a')?.kind, state.reservations.size], ['bound', 1]);
   });
-
-  it('get their reservations by the uid of their kubelet', async () => {
-    const hash = '0123456789abcdef0123456789abcdef';
-    const annotations = { 'kubernetes.io/config.mirror': 'x', 'kubernetes.io/config.hash': hash };
-    const mirror = { ...on('mirror', 'n1'), metadata: { ...withUid(podOf('4'), 'mirror').metadata, annotations } };
-    const { cluster, state } = setUp([[mirror]]);
-    await cluster.catchUp(signal);
-    assert.deepEqual([state.reservations.of('mirror'), state.reservations.of(hash)?.kind], [undefined, 'bound']);
-  });
 });
 
 describe('the first list of reports', () => {

@@ -32,12 +32,9 @@ describe('pod notifications to the controllers', () => {
   const asked = withUid(podOf('4', [PLACED_RESOURCE]), 'a');
 
   const CASES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, readonly string[]][] = [
-    ['a pod that the scheduler has not tried yet', ({ see }) => see(pod), []],
     ['a pod without a node that an extender is asked about', ({ see }) => see(asked, UNSCHEDULABLE), ['waiting a']],
     ['a pod without a node that no extender is asked about', ({ see }) => see(pod, UNSCHEDULABLE), []],
     ['a bound pod that is about to start', ({ see }) => see(on(pod, 'n1')), ['settled a', 'starting a']],
-    ['a running pod', ({ see }) => see(on(pod, 'n1'), { phase: 'Running' }), ['settled a']],
-    ['a pod that is being deleted on its node', ({ see }) => see(withUid(on(pod, 'n1'), 'a', DELETING)), ['settled a']],
     [
       'a pod that its kubelet rejects where it was predicted to fit, seen twice',
       ({ filter, see }) => {
@@ -54,19 +51,6 @@ describe('pod notifications to the controllers', () => {
         see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'settled a'],
-    ],
-    [
-      'a pod that its kubelet rejects on another node than the predicted one',
-      ({ filter, see }) => {
-        filter(pod);
-        see(on(pod, 'n2'), { phase: 'Failed', reason: 'SMTAlignmentError' });
-      },
-      ['reservationEnded a terminal', 'settled a'],
-    ],
-    [
-      'a waiting pod that is being deleted',
-      ({ see }) => see(withUid(asked, 'a', DELETING), UNSCHEDULABLE),
-      ['settled a'],
     ],
     [
       'a deleted pod',
@@ -163,9 +147,7 @@ describe('pod notifications to the controllers', () => {
 describe('node notifications to the controllers', () => {
   const CHANGES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, improves: boolean][] = [
     ['a report arrives', ({ state }) => state.reportChanged('n1', statusOf()), true],
-    ['a report is removed', ({ state }) => state.reportChanged('n1', undefined), true],
     ['the Node changes', ({ state }) => state.nodeChanged('n1', { dpuHost: true }), true],
-    ['the Node is deleted', ({ state }) => state.nodeChanged('n1', undefined), false],
   ];
   for (const [what, act, improves] of CHANGES) {
     it(`are sent when ${what}${improves ? ', as an improvement' : ''}`, () => {

@@ -83,20 +83,6 @@ describe('the DPU health in the extender', () => {
     assert.equal(health.verdict('n').state, 'dead');
   });
 
-  it('a Lease stays deleted while the API server is down, and is forgotten with its node', async () => {
-    const { health, state, leases, hosts, forgotten, renew, pass } = fleetOf();
-    hosts.add('n');
-    renew('n');
-    leases.delete('n');
-    health.leaseChanged('n', undefined);
-    state.isDown = true;
-    await pass(2 * DURATION);
-    assert.ok(state.gets > 0);
-    hosts.delete('n');
-    health.nodeChanged('n');
-    assert.deepEqual(forgotten, ['n']);
-  });
-
   it('an overdue Lease is read at once, then four times in its duration', async () => {
     const { state, hosts, renew, pass } = fleetOf();
     hosts.add('n');

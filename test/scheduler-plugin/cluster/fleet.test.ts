@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import { Fleet, type NodeFlag, NodeShapes, reportsPod, trustedShape } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { Fleet, type NodeFlag, NodeShapes, reportsPod } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { statusOf } from '../extender-fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
@@ -63,28 +63,6 @@ describe('the fleet', () => {
     assert.deepEqual([node('n3').load, free('n3'), fleet.host(node('n3'))], ['', [], undefined]);
   });
 
-  it('trusts a report that is fresh and not quarantined', () => {
-    const { fleet, node } = fleetOf({ n1: statusOf(), n2: undefined });
-    const trusts = (name: string) => trustedShape(node(name)) !== undefined;
-    assert.deepEqual([trusts('n1'), trusts('n2')], [true, false]);
-    for (const flag of ['stale', 'quarantined'] as const) {
-      fleet.set('n1', flag, true);
-      assert.equal(trusts('n1'), false, flag);
-      fleet.set('n1', flag, false);
-    }
-    assert.equal(trusts('n1'), true);
-  });
-
-  it('prepares a node with pods once for each report', () => {
-    const { fleet, node } = fleetOf({ n1: statusOf({ assignments: [owned('x', '1-2,9-10')] }) });
-    const first = fleet.host(node('n1'));
-    assert.equal(fleet.host(node('n1')), first);
-    fleet.setReport('n1', statusOf({ assignments: [owned('x', '1-3,9-11')] }));
-    assert.notEqual(fleet.host(node('n1')), first);
-    fleet.setReport('n1', statusOf());
-    assert.equal(fleet.host(node('n1')), node('n1').shape?.empty, 'without pods it is the shape itself');
-  });
-
   it('keeps the last report of a node if a new one contradicts itself', () => {
     const { fleet, node } = fleetOf({ n1: statusOf(), n2: statusOf() });
     assert.throws(() => fleet.setReport('n1', statusOf({ cores: ['0'] })));
@@ -108,13 +86,6 @@ describe('the shapes of nodes', () => {
     assert.equal(shapes.take(statusOf(more)), one);
     const other = shapes.take(statusOf({ reserved: '0-1,8-9' }));
     assert.deepEqual([one.id, other.id], [1, 2]);
-  });
-
-  it('have the nearest prediction of an unknown version only if that is the policy', () => {
-    for (const nearest of [true, false]) {
-      const { kubelet } = new NodeShapes(nearest).take(statusOf({ kubeletVersion: 'v1.39.0' })).empty;
-      assert.equal('unpredictable' in kubelet, !nearest);
-    }
   });
 
   it('are forgotten when no node uses them', () => {

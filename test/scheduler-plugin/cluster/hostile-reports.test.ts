@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { MAX_CONTAINERS } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 describe('reports that cannot be true', () => {
@@ -66,22 +64,6 @@ describe('refusals by the agent of a node', () => {
     state.reportChanged('n1', statusOf({ refusals: [refusal] }));
     assert.deepEqual(filter(again, ['n1']).NodeNames, ['n1'], 'a repeated refusal is not new');
     assert.equal(state.hostRefusals.of('n1', { uid: 'another', namespace: 'default', name: 'vm' }), undefined);
-  });
-});
-
-describe('pods with many containers', () => {
-  const crowd = (cpu: string, length: number): Pod => {
-    const amounts = { cpu, memory: '1Mi' };
-    const one = (i: number) => ({ name: `c${i}`, resources: { requests: amounts, limits: { ...amounts } } });
-    return {
-      metadata: { name: 'crowd', namespace: 'default', uid: 'crowd' },
-      spec: { containers: Array.from({ length }, (_, i) => one(i)) },
-    } as unknown as Pod;
-  };
-
-  it('are unreadable', () => {
-    assert.match(String(observedPod.safeParse(crowd('2', MAX_CONTAINERS + 1)).error), /more than 48 containers/);
-    assert.ok(observedPod.safeParse(crowd('2', MAX_CONTAINERS)).success);
   });
 });
 

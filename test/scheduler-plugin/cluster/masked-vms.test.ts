@@ -75,16 +75,6 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     assert.equal(found?.record, undefined);
   });
 
-  it('reports a pause without a reason and a time, and a VMI without a status', async () => {
-    const conditions = [{ type: 'Paused', status: 'True' }];
-    await create(instance('vague', MASK, { status: { phase: 'Running', conditions } }));
-    assert.deepEqual((await arrived('vague'))?.paused, { reason: '', since: 'unknown' });
-    const { status: _, ...fresh } = instance('fresh', MASK);
-    await create(fresh);
-    const found = await arrived('fresh');
-    assert.deepEqual([found?.node, found?.pods, found?.phase, found?.paused], [undefined, {}, '', undefined]);
-  });
-
   it('counts a VMI that a VM created once, with its VM', async () => {
     const template = { metadata: { annotations: MASK }, spec: { domain } };
     await create({ ...instance('machine', {}), kind: 'VirtualMachine', spec: { template } } as { kind: string });
@@ -92,7 +82,7 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     await create(instance('pooled', MASK, { metadata: owner('VirtualMachineInstanceReplicaSet') }));
     assert.equal((await arrived('made'))?.ofMachine, true);
     assert.equal((await arrived('pooled'))?.ofMachine, false);
-    await eventually(() => [...masked.all()].length === 6, 'after, paused, vague, fresh, pooled and the VM');
+    await eventually(() => [...masked.all()].length === 4, 'after, paused, pooled and the VM');
   });
 
   it('keeps a VMI without a mask if its start waits, and drops a VMI that is being deleted', async () => {

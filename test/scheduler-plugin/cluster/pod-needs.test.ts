@@ -19,11 +19,6 @@ describe('whether a pod needs the DPU of its node', () => {
     ['a pod on the host network', { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } }, false],
     ['a pod of a DaemonSet', owned({ kind: 'DaemonSet', controller: true }), false],
     ['a pod that a DaemonSet does not control', owned({ kind: 'DaemonSet', controller: false }), true],
-    [
-      'a pod that a DaemonSet controls among other owners',
-      owned({ kind: 'Node' }, { kind: 'DaemonSet', controller: true }, { kind: 'Node' }),
-      false,
-    ],
     ['a pod in a system namespace', withUid(podOf('4'), 'a', { namespace: 'kube-system' }), false],
   ];
   for (const [what, pod, needs] of SCOPE_ALL) {
@@ -44,12 +39,9 @@ describe('whether a pod needs the DPU of its node', () => {
 
   const amounts = (name: string) => ({ [name]: '1' });
   const ATTACHED: readonly [string, Pod, boolean][] = [
-    ['no device', podOf('4'), false],
     ['KubeVirt’s devices', podOf('4', ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun']), false],
     ['the resource of pods that opted in', podOf('4', [PLACED_RESOURCE]), false],
     ['a device', podOf('4', ['openshift.io/dpu_vfs']), true],
-    ['a device of a second container', withResources('containers', { requests: amounts('a.b/vf') }), true],
-    ['a device only as a limit', withResources('containers', { limits: amounts('a.b/vf') }), true],
     ['a device of an init container', withResources('initContainers', { requests: amounts('a.b/vf') }), true],
   ];
   for (const [what, pod, needs] of ATTACHED) {
@@ -68,14 +60,5 @@ describe('the needs of similar pods', () => {
     assert.equal(one?.request.containers, other?.request.containers);
     assert.equal(one?.networks, other?.networks);
     assert.deepEqual([one?.exclusive, reader.read(podOf('500m')).exclusive], [true, false]);
-  });
-
-  it('differ by amounts and by the use of the DPU', () => {
-    const host = { ...podOf('4'), spec: { ...podOf('4').spec, hostNetwork: true } };
-    assert.deepEqual(
-      [reader.read(podOf('4')).dpu, reader.read(host).dpu, reader.read(podOf('4')).dpu],
-      [true, false, true],
-    );
-    assert.notEqual(reader.read(podOf('4')).key, reader.read(podOf('6')).key);
   });
 });

@@ -21,13 +21,15 @@ describe('a pod without exclusive CPUs', () => {
     assert.equal(viewOf([{ ...SCHEDULED, status: 'True' }]), undefined);
     assert.equal(viewOf([]), undefined);
   });
+});
 
-  it('has a node only if the name is not empty', () => {
-    const { node, nominated } = viewOf([SCHEDULED], { nominatedNodeName: '' }, { nodeName: '' }) ?? assert.fail();
-    assert.deepEqual([node, nominated], [undefined, undefined]);
-    assert.equal(viewOf([SCHEDULED], { nominatedNodeName: 'n1' })?.nominated, 'n1');
-    assert.equal(viewOf([SCHEDULED], { phase: 'Running' }, { nodeName: 'n1' }), undefined, 'it runs');
-  });
+it('a pod with more than 48 containers cannot be read', () => {
+  const crowd = (length: number) => {
+    const containers = Array.from({ length }, (_, i) => ({ name: `c${i}` }));
+    return observedPod.safeParse({ ...podOf('4'), spec: { containers } });
+  };
+  assert.match(String(crowd(49).error), /more than 48 containers/);
+  assert.ok(crowd(48).success);
 });
 
 describe('a pod with exclusive CPUs', () => {

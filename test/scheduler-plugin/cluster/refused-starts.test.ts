@@ -26,17 +26,6 @@ describe('pods whose start the agent of a node refused', () => {
     assert.equal(starts.of('n1', pod('c', 'c')), undefined);
   });
 
-  it('are new if the previous report did not have them or had another pod with that name', () => {
-    const starts = new RefusedStartsByNode();
-    const report = (...refusals: ReturnType<typeof refusal>[]) => [...starts.reported('n1', refusals)];
-    assert.deepEqual(report(refusal('a', '1'), refusal('b')), ['team/a', 'team/b']);
-    assert.deepEqual(report(refusal('a', '1'), refusal('b'), refusal('c')), ['team/c']);
-    assert.deepEqual(report(refusal('a', '2'), refusal('b')), ['team/a']);
-    assert.deepEqual(report(), []);
-    assert.deepEqual(report(refusal('b')), ['team/b']);
-    assert.deepEqual([...starts.reported('n2', [refusal('b')])], ['team/b']);
-  });
-
   it('are the only pods considered for eviction when the report arrives, once each', () => {
     const { state, see, notified } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     for (const [uid, nodeName] of [

@@ -133,14 +133,6 @@ describe('evictions', () => {
     assert.deepEqual([calls, events], [[], ['FailedToStart a']]);
   });
 
-  it('run once for a pod that changes during its eviction', async () => {
-    const { evictions, calls, state, pass } = evictionsOf();
-    state.during = () => evictions.consider(viewOf('a'), why);
-    evictions.consider(viewOf('a'), why);
-    await pass(10);
-    assert.equal(calls.length, 1);
-  });
-
   it('forget the pods that wait for their turn when another replica becomes active', async () => {
     const { evictions, pods, state, pass } = evictionsOf();
     for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
@@ -151,15 +143,6 @@ describe('evictions', () => {
     evictions.consider(viewOf('d'), why);
     await pass(5);
     assert.deepEqual(pods(), ['a', 'd']);
-  });
-
-  it('continue at once after a pod that has started in the meantime', async () => {
-    const { evictions, pods, state, pass } = evictionsOf();
-    state.started = 'a';
-    evictions.consider(viewOf('a'), why);
-    evictions.consider(viewOf('b'), why);
-    await pass(0.2);
-    assert.deepEqual(pods(), ['b']);
   });
 
   it('end with a stop, for pods that wait for their turn or for a retry', async () => {
@@ -196,28 +179,6 @@ describe('evictions that fail', () => {
       await pass(0.1);
     }
     assert.equal(times().length, 4);
-  });
-
-  it('are counted from the beginning after another replica was active', async () => {
-    const { evictions, times, events, state, pass } = evictionsOf({ evictions: ['failure'] });
-    evictions.consider(viewOf('a'), why);
-    await pass(2);
-    assert.equal(times().length, 2);
-    state.active = false;
-    await pass(10);
-    state.active = true;
-    evictions.consider(viewOf('a'), why);
-    await pass(2);
-    assert.deepEqual([times().length, events], [4, []]);
-    await pass(3);
-    assert.deepEqual([times().length, events], [5, ['CannotEvict a']]);
-  });
-
-  it('are not retried if the pod no longer exists', async () => {
-    const { evictions, times, events, pass } = evictionsOf({ evictions: ['gone'] });
-    evictions.consider(viewOf('a'), why);
-    await pass(90);
-    assert.deepEqual([times().length, events], [1, []]);
   });
 });
 

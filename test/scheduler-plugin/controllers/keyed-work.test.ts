@@ -45,16 +45,4 @@ describe('work by key', () => {
     mock.timers.tick(1000);
     assert.deepEqual(begun, ['a']);
   });
-
-  it('does not start delayed or queued keys after a stop', async () => {
-    const { work, begun, end } = setUp(1);
-    work.add('a');
-    work.add('b');
-    work.addAfter('c', 100);
-    work.stop();
-    work.addAfter('d', 100);
-    mock.timers.tick(1000);
-    await end('a');
-    assert.deepEqual(begun, ['a']);
-  });
 });

@@ -45,17 +45,6 @@ describe('lost places', () => {
     assert.deepEqual(considered(), ['b PlaceLost']);
   });
 
-  it('are computed again only when a reservation or a report changes', () => {
-    const { see, state, takeCell0, gone } = inFlight();
-    see(on('x', '6').bound);
-    takeCell0();
-    const found = state.lostPlaces.on('n1');
-    assert.deepEqual([...found], ['b']);
-    assert.equal(state.lostPlaces.on('n1'), found);
-    gone(on('a', '2').pod);
-    assert.deepEqual([...state.lostPlaces.on('n1')], [], 'b has its NUMA node to itself');
-  });
-
   it('are empty while the report is stale or missing, and on unknown nodes', () => {
     const { see, state, takeCell0 } = inFlight();
     see(on('x', '6').bound);
@@ -82,14 +71,5 @@ describe('lost places', () => {
     see({ ...elsewhere, spec: { ...elsewhere.spec, nodeName: 'n2' } });
     assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n1')!)], ['ended', 'elsewhere']);
     assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n2')!)], []);
-  });
-
-  it('do not include pods that wait or that were found on the node', () => {
-    const under = extenderOf({ nodes: { n1: statusOf(SINGLE) } });
-    assert.deepEqual(under.filter(on('tentative', '8').pod).NodeNames, ['n1']);
-    under.see(on('found', '8').bound);
-    under.see(on('x', '6').bound);
-    under.state.reportChanged('n1', statusOf({ ...SINGLE, assignments: [owned('x', '4-6,12-14')] }));
-    assert.deepEqual([...under.state.lostPlaces.on('n1')], []);
   });
 });

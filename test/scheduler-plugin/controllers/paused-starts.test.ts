@@ -132,15 +132,6 @@ describe('paused starts that wait for pinning', () => {
     assert.equal(world.unpauses, 1);
   });
 
-  it('are resumed if the report arrives before the VM runs', async () => {
-    world.vmi = { ...world.vmi, phase: 'Scheduled', paused: undefined };
-    await world.start();
-    await world.report('pinned');
-    assert.equal(world.unpauses, 0);
-    await world.change({ phase: 'Running', paused: { reason: 'PausedByUser', since: T1 } });
-    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 1]);
-  });
-
   it('stay paused while pinning is refused, with an Event that gives the reason, and are resumed if it succeeds later', async () => {
     await world.start();
     await world.report('refused', { message: 'no CPU is left' });
@@ -241,16 +232,6 @@ describe('paused starts that wait for pinning', () => {
     starts.changed(KEY, world.vmi);
     await settle();
     assert.deepEqual([world.events.length, starts.waiting], [2, 1]);
-  });
-
-  it('begin again for a VM that replaces another with the same name', async () => {
-    await world.start();
-    await world.report('pinned');
-    await world.change({ uid: 'vmi-2', record: { state: 'waiting' }, pods: { 'pod-2': 'n1' }, paused: undefined });
-    await world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'paused', since: T2 }, 1]);
-    await world.report('pinned', { podUID: 'pod-2' });
-    assert.deepEqual([world.vmi.record, world.unpauses], [{ state: 'resumed' }, 2]);
   });
 });
 

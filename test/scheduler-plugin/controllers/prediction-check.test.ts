@@ -120,18 +120,6 @@ describe('whether the kubelet did as predicted', () => {
         stage.place('a').report({ a: '4-5,12-13' }, { topologyManager: { policy: 'restricted', scope: 'container' } }),
       { not_compared: 1 },
     ],
-    [
-      'a kubelet that is not predicted',
-      (stage) => stage.place('a').report({ a: PREDICTED }),
-      { not_compared: 1 },
-      { kubeletVersion: 'v9.9.9' },
-      { policy: 'count-check' },
-    ],
-    [
-      'a pod that is deleted before it is reported',
-      (stage) => stage.place('a').under.gone(withUid(podOf('4'), 'a')),
-      { not_compared: 1 },
-    ],
     ['a pod that the extender did not place', (stage) => stage.bind('a').report({ a: '4-5,12-13' }), {}],
     [
       'with a device: other CPUs, and the device is in the report a moment later',
@@ -142,12 +130,6 @@ describe('whether the kubelet did as predicted', () => {
           .report({ a: PREDICTED }, { devices: devices(3) }),
       { other_cpus: 1 },
       { devices: devices(4) },
-    ],
-    [
-      'with a device: a rejection',
-      (stage) => stage.place('a', [VF]).reject('a', 'UnexpectedAdmissionError', [VF]),
-      { rejected: 1 },
-      { devices: devices(1) },
     ],
     [
       'with a device: a rejection, because another pod took the device',

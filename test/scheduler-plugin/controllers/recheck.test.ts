@@ -1,23 +1,26 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import type { Pod } from '../../../kube/resources.ts';
+import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { podId, podOf } from '../extender-fixture.ts';
+import { podId, podOf, withUid } from '../extender-fixture.ts';
 
-const needs = new NeedsReader('all').read(podOf('4'));
+const reader = new NeedsReader('all');
+const needs = reader.read(podOf('4'));
 /** Longer than changes are collected, in seconds. */
 const SOON = 0.25;
 /** The step of the clock, in seconds. */
 const STEP = 0.05;
 
-function recheckOf(fits: (node: string) => boolean = () => true) {
+function recheckOf(fits: (node: string, needs: PodNeeds) => boolean = () => true) {
   const touched: string[] = [];
   /** Seconds at which nodes were touched. */
   const times: number[] = [];
   const clock = { now: 0 };
   const state = { active: true, writes: true };
   const recheck = new Recheck({
-    wouldFit: (_, node) => fits(node),
+    wouldFit: (kind, node) => fits(node, kind),
     active: () => state.active,
     async touch(node) {
       touched.push(node);
@@ -40,15 +43,6 @@ function recheckOf(fits: (node: string) => boolean = () => true) {
 describe('recheck', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
-
-  it('touches a node that now fits a waiting pod', async () => {
-    const { recheck, touched, pass } = recheckOf((node) => node === 'good');
-    recheck.waits(podId('a'), needs);
-    recheck.improved('bad');
-    recheck.improved('good');
-    await pass(SOON);
-    assert.deepEqual(touched, ['good']);
-  });
 
   it('does not postpone a touch while more nodes improve', async () => {
     const { recheck, touched, pass } = recheckOf((node) => node === 'n0');
@@ -112,5 +106,155 @@ describe('recheck', () => {
         [0.1, 1.1, 2.1],
       ],
     );
+  });
+
+  it('predicts once for equal needs, and for the kinds of each namespace in turn', async () => {
+    const predicted: string[] = [];
+    const { recheck, pass } = recheckOf((_, { key }) => {
+      predicted.push(key);
+      return false;
+    });
+    for (let i = 0; i < 600; i++) recheck.waits(podId(`p${i}`, 'crowd'), { ...needs, key: `${i % 300}` });
+    recheck.waits(podId('victim', 'victims'), { ...needs, key: 'of the victim' });
+    recheck.improved('n1');
+    await pass(SOON);
+    assert.deepEqual([predicted.length, new Set(predicted).size, predicted[1]], [200, 200, 'of the victim']);
+  });
+
+  it('waits twice as long after each touch for the same pod and node, up to 256 s, and then ends the touches', async () => {
+    const { recheck, times, pass } = recheckOf();
+    for (let second = 0; second < 600; second++) {
+      recheck.waits(podId('a'), needs);
+      recheck.improved('n1');
+      await pass(1);
+    }
+    const waits = times.slice(1).map((time, i) => time - times[i]!);
+    // A check once a second notices that a touch is due.
+    const expected = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+    assert.equal(waits.length, expected.length);
+    for (const [i, wait] of expected.entries())
+      assert.ok(waits[i]! > wait - 0.1 && waits[i]! <= wait + 1.2, `${waits}`);
+  });
+
+  it('does not let the touches for one pod delay those for another', async () => {
+    const { recheck, times, pass } = recheckOf();
+    recheck.waits(podId('a'), needs);
+    for (let second = 0; second < 16; second++) {
+      recheck.improved('n1');
+      await pass(1);
+    }
+    const before = times.length;
+    recheck.waits(podId('b', 'other'), needs);
+    recheck.improved('n1');
+    await pass(1.5);
+    assert.equal(times.length, before + 1);
+  });
+
+  it('touches a node that was never offered once for each attempt of a round, then with pauses', async () => {
+    const { recheck, times, pass } = recheckOf();
+    for (let second = 0; second < 12; second++) {
+      recheck.neverOffered(podId('a'), needs, 'far', 3);
+      await pass(1);
+    }
+    assert.deepEqual(times.map(Math.round), [0, 1, 2, 3, 4, 6, 10]);
+  });
+
+  it('forgets a pod 420 s after the scheduler asked about it last', async () => {
+    const { recheck, clock } = recheckOf();
+    recheck.waits(podId('a'), needs);
+    recheck.waits(podId('b'), needs);
+    clock.now = 1;
+    recheck.waits(podId('a'), needs);
+    clock.now = 419.9;
+    assert.equal(recheck.waiting, 2);
+    clock.now = 420;
+    assert.equal(recheck.waiting, 1);
+    clock.now = 421;
+    assert.equal(recheck.waiting, 0);
+  });
+
+  it('forgets a pod of the namespace with the most when too many wait', async () => {
+    const { recheck, touched, pass } = recheckOf((_, { key }) => key === 'of the victim');
+    recheck.waits(podId('victim', 'victims'), { ...needs, key: 'of the victim' });
+    for (let i = 0; i < 5010; i++) recheck.waits(podId(`p${i}`, 'crowd'), needs);
+    assert.equal(recheck.waiting, 5000);
+    recheck.improved('n1');
+    await pass(SOON);
+    assert.deepEqual(touched, ['n1']);
+  });
+});
+
+const KVM = 'devices.kubevirt.io/kvm';
+const unscheduled = (reason: string, message = '0/60 nodes are available: 60 node(s) had untolerated taint(s).') => ({
+  conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
+});
+/** A pod that shares CPUs, like most pods of a cluster. */
+const web = (uid: string, resources: readonly string[] = []): Pod => withUid(podOf('500m', resources), uid);
+const viewOf = (pod: Pod, status: object) => podViewOf(observedPod.parse({ ...pod, status }), reader);
+
+describe('waiting pods in the API server', () => {
+  it('are ignored if the scheduler does not ask an extender about them', () => {
+    assert.equal(viewOf(web('web'), unscheduled('Unschedulable')), undefined, 'fits nowhere');
+    assert.equal(viewOf(web('gated'), unscheduled('SchedulingGated', 'Scheduling is blocked')), undefined);
+    assert.equal(viewOf(web('gated-vm', [KVM]), unscheduled('SchedulingGated')), undefined);
+    assert.equal(viewOf(web('failed', [KVM]), unscheduled('SchedulerError')), undefined);
+  });
+
+  const cases: readonly (readonly [what: string, pod: Pod, status: object, waits: boolean])[] = [
+    ['a launcher', web('vm', [KVM]), unscheduled('Unschedulable'), true],
+    [
+      'an ordinary pod that was refused for a DPU',
+      web('web'),
+      unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'),
+      true,
+    ],
+    ['a gated launcher', podOf('4', [KVM]), unscheduled('SchedulingGated'), false],
+    ['a pod that no scheduler asks about', podOf('4'), unscheduled('Unschedulable'), false],
+  ];
+  for (const [what, pod, status, waits] of cases) {
+    it(`${what} ${waits ? 'may have been refused by an extender' : 'does not count as refused by an extender'}`, () => {
+      assert.equal(viewOf(pod, status)?.mayBeRefused ?? false, waits);
+    });
+  }
+});
+
+describe('a takeover', () => {
+  const viewOfLauncher = (uid: string, more: Partial<PodView> = {}): PodView => ({
+    ...viewOf(web(uid, [KVM]), unscheduled('Unschedulable'))!,
+    ...more,
+  });
+
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('rechecks pods that the previous replica may have refused, also if their conditions arrive within ten seconds', () => {
+    const { recheck, state, clock } = recheckOf();
+    recheck.unschedulable(viewOfLauncher('not-active-yet'));
+    recheck.takeOver([
+      viewOfLauncher('before'),
+      undefined,
+      viewOf(podOf('4'), {}),
+      viewOfLauncher('deleting', { deleting: true }),
+      viewOfLauncher('ended', { terminal: true }),
+    ]);
+    assert.equal(recheck.waiting, 1);
+    clock.now += 9.9;
+    recheck.unschedulable(viewOfLauncher('late'));
+    assert.equal(recheck.waiting, 2);
+    state.active = false;
+    recheck.unschedulable(viewOfLauncher('standby'));
+    state.active = true;
+    clock.now += 0.1;
+    recheck.unschedulable(viewOfLauncher('too-late'));
+    assert.equal(recheck.waiting, 2);
+  });
+
+  it('causes one touch for such a pod, or more if the scheduler asks about it', async () => {
+    const { recheck, touched, pass } = recheckOf();
+    recheck.takeOver([viewOfLauncher('a'), viewOfLauncher('b')]);
+    recheck.waits({ uid: 'b', namespace: 'default' }, needs);
+    recheck.improved('n1');
+    await pass(SOON);
+    assert.deepEqual([touched, recheck.waiting], [['n1'], 1]);
   });
 });

@@ -51,15 +51,8 @@ describe('a pod that cannot start on its node', () => {
   const died = 'the DPU of node n1 has died before the pod started: last renewal 62 s ago';
   const CASES: readonly [string, Scene, EvictionReason | undefined][] = [
     ['its node’s DPU is dead', {}, { reason: 'DPUNotReady', text: died }],
-    [
-      'the DPU was never seen to renew its lease',
-      { verdict: { ...DEAD, age: undefined } },
-      { reason: 'DPUNotReady', text: died.replace('last renewal 62 s ago', 'its lease was never renewed') },
-    ],
     ['the node is no DPU host', { isHost: false }, undefined],
-    ['the DPU is alive', { verdict: { ready: true, state: 'alive', age: 1 } }, undefined],
     ['its place is lost', { lost: ['a'] }, { reason: 'PlaceLost', text: placeLostText('n1') }],
-    ['the place of another is lost', { lost: ['b'], isHost: false }, undefined],
     [
       'the agent has refused it, with or without other faults',
       { refusal: 'CPUs 1-2 are elsewhere', lost: ['a'] },

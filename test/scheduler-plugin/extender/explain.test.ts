@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { KubeError } from '../../../kube/client.ts';
-import { ArgsError, parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
+import { ArgsError } from '../../../scheduler-plugin/extender/args.ts';
 import { createExplainer, readExplainedPod } from '../../../scheduler-plugin/extender/explain.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -51,14 +51,6 @@ describe('the explanation of a pod', () => {
     assert.equal((await ofPod('default/vm')).active, false);
   });
 
-  it('without a name is the list of all decisions', async () => {
-    const { ofPod, filter, paths } = setUp();
-    filter(podOf('4'));
-    filter(withUid(podOf('2'), 'other'));
-    const { decisions, active } = await ofPod(null);
-    assert.deepEqual([active, decisions?.map(({ uid }) => uid), paths], [true, ['pod-uid', 'other'], []]);
-  });
-
   for (const name of ['', 'vm', 'a/b/c', 'a/B', '../secrets']) {
     it(`refuses pod=${name} and does not ask the API server`, async () => {
       const { client, paths } = setUp();
@@ -92,12 +84,6 @@ describe('the explanation of a pod', () => {
     ]);
   });
 
-  it('refuses a body that is empty or not a Pod', async () => {
-    const { explainer } = setUp();
-    await assert.rejects(explainer.ofBody(undefined), new ArgsError('the body is empty: expected a Pod'));
-    await assert.rejects(explainer.ofBody({}), /^ArgsError: the body is not a Pod: /);
-  });
-
   it('shows the reserved CPUs, and an empty text where they are not predicted', async () => {
     const nodes = { n1: statusOf(), odd: statusOf({ kubeletVersion: 'v1.99.0' }) };
     const { filter, ofBody, see } = setUp({ nodes, policy: 'count-check' });
@@ -120,20 +106,5 @@ describe('the explanation of a pod', () => {
       { uid: 'bound', kind: 'bound', cpus: '' },
     ]);
     assert.deepEqual((await ofBody(bound)).reservation, { kind: 'bound', nodes: { odd: '' } });
-  });
-
-  it('is not possible before the caches have synced, and a standby explains, too', async () => {
-    await assert.rejects(setUp({ missing: 'not synced yet: pods' }).ofBody(podOf('4')), /not synced yet: pods/);
-    assert.equal((await setUp({ active: () => false }).ofBody(podOf('4'))).nodes.length, 1);
-  });
-});
-
-describe('a decision on a pod', () => {
-  it('is stored under an empty name if the pod has none', () => {
-    const { extender, decisions, state } = setUp();
-    const body = { Pod: { ...podOf('4'), metadata: { uid: 'a' } }, NodeNames: [] };
-    extender.filter(parseExtenderArgs(body), 0);
-    assert.deepEqual([decisions.list()[0]?.pod, decisions.list()[0]?.uid], ['/', 'a']);
-    assert.equal(state.reservations.size, 0, 'no node, no reservation');
   });
 });

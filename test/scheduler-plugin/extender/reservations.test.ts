@@ -40,13 +40,6 @@ describe('reservations', () => {
     });
   }
 
-  it('do not block their own pod when the scheduler asks about it again', () => {
-    const under = extenderOf({ nodes: { n1: withFree(4) } });
-    assert.deepEqual(passed(under, 'a'), ['n1']);
-    assert.deepEqual(passed(under, 'a'), ['n1']);
-    assert.deepEqual(passed(under, 'b'), []);
-  });
-
   const TIMED_OUT = 'running PreBind plugin "VolumeBinding": binding volumes: timed out waiting for the condition';
   const ends: readonly [name: string, end: (under: ExtenderUnderTest) => unknown][] = [
     [
@@ -98,17 +91,6 @@ describe('reservations', () => {
       assert.deepEqual(passed(under, 'b'), ['n1']);
     });
   }
-
-  it('last until a bound pod ends, even if its node never reports', () => {
-    const under = extenderOf({ nodes: { n1: withFree(4) } });
-    assert.deepEqual(passed(under, 'a'), ['n1']);
-    const bound = { ...four('a'), spec: { ...four('a').spec, nodeName: 'n1' } };
-    under.see(bound);
-    under.clock.now += 100_000;
-    assert.deepEqual(passed(under, 'b'), []);
-    under.see(bound, { phase: 'Succeeded' });
-    assert.deepEqual(passed(under, 'b'), ['n1']);
-  });
 
   it('are at most 10,000 for pods that are not bound; pods on shared CPUs need none', () => {
     const under = extenderOf();
@@ -163,7 +145,6 @@ describe('reservations', () => {
     });
 
     const CHOICES: readonly [label: string, nominated: (under: ExtenderUnderTest) => void, nodes: number][] = [
-      ['no node was ever nominated', () => undefined, 1],
       ['the scheduler nominates its choice for such pods', (under) => nominate(under, waiting('first')), 16],
       ['only the node of a preemption was nominated', (under) => nominate(under, waiting('first'), 'n1'), 1],
       ['a node without a reservation was nominated', ({ see }) => see(four('x'), { nominatedNodeName: 'n1' }), 1],
@@ -175,13 +156,5 @@ describe('reservations', () => {
         assert.equal(under.filter(waiting('slow', { topologySpreadConstraints: [] })).NodeNames.length, nodes);
       });
     }
-  });
-
-  it('exist for pods that are bound or nominated when a replica takes over', () => {
-    const under = extenderOf({ nodes: { n1: withFree(4), n2: withFree(4) } });
-    const pod = four('a');
-    under.see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });
-    under.see(four('b'), { nominatedNodeName: 'n2' });
-    assert.deepEqual(passed(under, 'c'), []);
   });
 });

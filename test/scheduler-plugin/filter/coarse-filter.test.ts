@@ -71,7 +71,6 @@ describe('an extender after any changes', () => {
 });
 
 describe('the coarse filter', () => {
-  const owned = (cpus: string) => [{ podUID: 'x', container: 'c', cpus }];
   const bare = statusOf({ physnets: [] });
   const preferring: Pod = {
     ...podOf('4'),
@@ -92,19 +91,10 @@ describe('the coarse filter', () => {
     return [left, lacksPreferred && 'lacks', wastesNetworks && 'wastes'].filter((one) => one !== false).join(' ');
   };
 
-  const full = statusOf({ assignments: owned('1-7,9-15') });
   const CASES: readonly [what: string, pod: Pod, status: NodeTopologyStatus, expected: string, reserved?: number][] = [
-    ['an empty node', podOf('4'), bare, '10'],
     ['networks that the pod does not need', podOf('4'), statusOf(), '10 wastes'],
     ['CPUs of pods in flight', podOf('4'), bare, '8', 2],
     ['a preferred network that the node lacks', preferring, bare, '10 lacks'],
-    ['a full node', podOf('4', [PHYSNET1]), full, 'too few free whole cores'],
-    [
-      'a required network, whose NUMA node is full',
-      podOf('4', [PHYSNET1]),
-      statusOf({ assignments: owned('4-6,12-14') }),
-      'no room on the NUMA nodes of a required network',
-    ],
   ];
   for (const [what, pod, status, expected, reserved] of CASES) {
     it(`${what}: ${expected}`, () => assert.equal(check(pod, status, reserved), expected));

@@ -41,7 +41,6 @@ describe('the log of decisions', () => {
   const PLACED: [string, object, boolean, boolean][] = [
     ['a pod with CPUs of its own', { exclusive: true }, false, true],
     ['a VM with a CPU mask', { mask: {} }, false, true],
-    ['an ordinary pod', {}, false, false],
     ['an ordinary pod that had to wait', {}, true, true],
   ];
   for (const [label, needs, waited, isLogged] of PLACED) {

@@ -8,7 +8,6 @@ describe('the refusal of a node with a dead DPU', () => {
   for (const [state, text] of [
     ['unknown', 'DPU not ready: its state is unknown'],
     ['unproven', 'DPU not ready: not seen alive yet'],
-    ['dead', 'DPU not ready: dead, no lease renewal observed'],
     ['alive', 'DPU not ready: not seen alive yet'],
   ] as const) {
     it(`${state}, without a renewal: ${text}`, () => {
@@ -18,7 +17,6 @@ describe('the refusal of a node with a dead DPU', () => {
   }
 
   const AGES: readonly [number, number][] = [
-    [0, 0],
     [59.9, 50],
     [10_000_000, 604_800],
   ];

@@ -1,38 +1,23 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import type { ExtenderFixture } from '../extender-fixture.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
-const annotated = (pod: Pod): Pod => ({
-  ...pod,
-  metadata: { ...pod.metadata, annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
-});
 const dead = { ready: false, state: 'dead', age: 61.4 } as const;
 const owner = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
 
 const on = (changes: Parameters<typeof statusOf>[0]): ExtenderFixture => ({ nodes: { n1: statusOf(changes) } });
-const plain = { cpuManager: { policy: 'static' } };
-const newer = { kubeletVersion: 'v1.99.0' };
 const bound = [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }];
 const countCheck = { policy: 'count-check' } as const;
-const almostFull = owner('1-6,9-14');
 
 /** The refusal is a part of the text; without one, the node must pass. */
 const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixture, refusal?: string])[] = [
-  ['an aligned pod on an empty node', podOf('4')],
   [
     'an odd pod on a full-pcpus-only node',
     podOf('9'),
     {},
     'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2',
-  ],
-  [
-    'a pod that needs whole cores on a node with free threads but too few free whole cores',
-    annotated(podOf('4')),
-    on({ ...plain, assignments: owner('1-6') }),
-    'too few free whole cores',
   ],
   [
     'a physnet whose NUMA node is full while the other is free',
@@ -58,30 +43,12 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     { nodes: { n1: undefined } },
     'does not report its topology',
   ],
-  ['a node that does not report, under count-check', podOf('4'), { nodes: { n1: undefined }, ...countCheck }],
-  ['a kubelet version that is not predicted, under refuse', podOf('4'), on(newer), 'kubelet v1.99.0 is not predicted'],
-  ['a kubelet version that is not predicted, under count-check', podOf('4'), { ...on(newer), ...countCheck }],
-  [
-    'a node with too few CPUs by count, under count-check',
-    podOf('4'),
-    { ...on({ ...newer, assignments: almostFull }), ...countCheck },
-    'too few free whole cores',
-  ],
   ['a node with a silent agent, under refuse', podOf('4'), { flags: { n1: 'stale' } }, 'agent has stopped reporting'],
   [
     'a node where dra.cpu gives CPUs to claims',
     podOf('4'),
     { flags: { n1: 'draCpu' }, ...countCheck },
     'dra.cpu gives exclusive CPUs to claims only',
-  ],
-  [
-    'reserved CPUs that split a core, of which the kubelet distributes single threads',
-    podOf('4'),
-    on({
-      reserved: '0,6',
-      cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' } },
-    }),
-    'reserved CPUs of the node split a core',
   ],
   ['a pod on the shared pool', podOf('1500m'), on({ assignments: owner('1-7,9-15') })],
 ];
@@ -110,29 +77,6 @@ describe('filter', () => {
       assert.deepEqual(filter(withUid(podOf('500m'), uid), ['n1', 'n2', 'n1']).NodeNames, ['n1', 'n2']);
     }
     assert.deepEqual(filter(withUid(podOf('12'), 'c'), ['n1', 'n1']).NodeNames, ['n1']);
-  });
-
-  it('only counts CPUs for a stale report under --unpredictable count-check: the NUMA nodes may have room by now', () => {
-    const { filter, state } = extenderOf({
-      nodes: {
-        n1: statusOf({
-          assignments: owner('4,12'),
-          topologyManager: { policy: 'single-numa-node', scope: 'container' },
-        }),
-      },
-      flags: { n1: 'stale' },
-      policy: 'count-check',
-    });
-    assert.deepEqual(filter(podOf('8')).NodeNames, ['n1']);
-    state.setFlag('n1', 'stale', false);
-    assert.deepEqual(filter(podOf('8')).NodeNames, []);
-  });
-
-  it('accepts a node that has a report but no Node yet', () => {
-    const { filter, state } = extenderOf({ nodes: { n1: undefined } });
-    state.reportChanged('reports', statusOf());
-    assert.deepEqual(filter(podOf('4'), ['reports']).NodeNames, ['reports']);
-    assert.deepEqual(filter(podOf('4'), ['other']).FailedAndUnresolvableNodes, { other: 'node is not known yet' });
   });
 
   it('ignores a dead Lease of a node that is not a DPU host', () => {
@@ -222,11 +166,5 @@ describe('prioritize', () => {
     const preferring = { ...podOf('4'), metadata: { ...podOf('4').metadata, annotations: wish } };
     assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(preferring).NodeNames, ['near']);
     assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(podOf('4')).NodeNames, ['far-0']);
-  });
-
-  it('returns no scores for a pod without exclusive CPUs, because all nodes are equal for it', () => {
-    const { extender } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
-    const names = ['n1', 'n2'];
-    assert.deepEqual(extender.prioritize({ pod: podOf('500m'), names, nodes: undefined }), []);
   });
 });

@@ -39,39 +39,7 @@ const four = statusOf({
 });
 const owned = { ...four, assignments: [{ podUID: 'other', container: 'compute', cpus: '1-2' }] };
 
-const lacks = 'node lacks CPUs of the CPU mask';
-
 describe('CPU masks at scheduling', () => {
-  const none = 'CPU mask names no CPU that may be used on the node';
-  const cases: { mask: string; node: ReturnType<typeof statusOf>; fix?: string; refused?: string }[] = [
-    { mask: '1:3', node: four },
-    { mask: '1:4', node: four, refused: lacks },
-    { mask: '1-2', node: owned, refused: none },
-    { mask: '1:4', node: four, fix: 'true' },
-  ];
-  for (const { mask, node, fix, refused } of cases) {
-    const free = node.assignments.length > 0 ? ', some owned' : '';
-    const host = `CPUs ${node.cells[0]?.cpus}, ${node.reserved} reserved${free}`;
-    it(`${JSON.stringify(mask)}${fix ? ` with the fix ${fix}` : ''} on ${host}: ${refused ?? 'fits'}`, () => {
-      const { filter } = extenderOf({ nodes: { n1: node } });
-      const reply = filter(launcherOf(mask, { ...(fix === undefined ? {} : { fix }) }));
-      assert.deepEqual(reply.NodeNames, refused === undefined ? ['n1'] : []);
-      assert.equal(reply.FailedAndUnresolvableNodes['n1'], refused);
-    });
-  }
-
-  it('are refused on a node whose agent has --vm-pinning off, which accepts only VMs without one', () => {
-    const { filter, state } = extenderOf({ nodes: { off: { ...four, pinsVMs: false }, on: four } });
-    for (const fix of [undefined, 'true']) {
-      const reply = filter(launcherOf('1:2', fix === undefined ? {} : { fix }));
-      assert.deepEqual(reply.NodeNames, ['on']);
-      assert.equal(reply.FailedAndUnresolvableNodes['off'], 'node does not apply CPU masks');
-    }
-    assert.deepEqual(filter(launcherOf('all')).NodeNames, ['off', 'on']);
-    state.reportChanged('off', four);
-    assert.deepEqual(filter(launcherOf('1:2')).NodeNames, ['off', 'on'], 'after its agent sets masks');
-  });
-
   it('are checked against the current report', () => {
     const { filter, state, notified, extender, verdicts } = extenderOf({ nodes: { n1: owned } });
     const pod = launcherOf('1-2');

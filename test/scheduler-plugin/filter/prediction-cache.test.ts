@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import type { ClusterNode } from '../../../scheduler-plugin/cluster/fleet.ts';
+import type { LostPlaces } from '../../../scheduler-plugin/cluster/lost-places.ts';
 import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { PredictionCache } from '../../../scheduler-plugin/filter/prediction-cache.ts';
 import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
@@ -21,14 +21,9 @@ function predictionsOf(nodes: ExtenderFixture['nodes'], { gone = [] as string[] 
     return host(node);
   };
   const assumed = new Map<string, PodNeeds[]>();
-  const predictions = new PredictionCache({
-    fleet,
-    unpredictable: 'refuse',
-    assumedNeeds: ({ name }) => assumed.get(name) ?? [],
-    goneFrom: () => new Set(gone),
-  });
-  const ask = (needs: PodNeeds, node: string, more: Partial<ClusterNode> = {}) =>
-    predictions.verdict(needs, { ...fleet.get(node)!, ...more });
+  const lostPlaces = { goneFrom: () => new Set(gone) } as unknown as LostPlaces;
+  const predictions = new PredictionCache({ state: { fleet, lostPlaces }, unpredictable: 'refuse' });
+  const ask = (needs: PodNeeds, node: string) => predictions.verdict(needs, fleet.get(node)!, assumed.get(node) ?? []);
   const since = () => made.splice(0);
   return { state, ask, since, assumed };
 }
@@ -94,14 +89,6 @@ describe('shared predictions', () => {
     since();
     assert.ok(ask(needsOf('8'), 'n1').fits);
     assert.deepEqual(since(), []);
-  });
-
-  it('are not used if the report shows the pod itself', () => {
-    const shown = statusOf({ assignments: [owned('pod-uid', '1-2,9-10')] });
-    const { ask, since } = predictionsOf({ n1: shown, n2: shown });
-    const other = reader.read(withUid(podOf('4'), 'other'));
-    for (const needs of [needsOf('4'), needsOf('4'), other, other]) for (const node of ['n1', 'n2']) ask(needs, node);
-    assert.deepEqual(since(), ['n1', 'n2', 'n1', 'n2', 'n1']);
   });
 
   it('are not used if pods are about to leave a node with alignment', () => {

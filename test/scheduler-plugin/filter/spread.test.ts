@@ -5,16 +5,10 @@ import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 const ZONE = 'topology.kubernetes.io/zone';
 const term = (topologyKey: string) => ({ weight: 100, podAffinityTerm: { topologyKey, labelSelector: {} } });
 const preferred = (...terms: object[]) => ({ preferredDuringSchedulingIgnoredDuringExecution: terms });
-const spread = (topologyKey: string, whenUnsatisfiable: string) => ({ maxSkew: 1, topologyKey, whenUnsatisfiable });
 
 const CASES: readonly { readonly name: string; readonly spec: object; readonly zones: number }[] = [
   { name: 'no constraint', spec: {}, zones: 1 },
   { name: 'preferred pod anti-affinity', spec: { affinity: { podAntiAffinity: preferred(term(ZONE)) } }, zones: 3 },
-  {
-    name: 'a spread that kube-scheduler itself enforces',
-    spec: { topologySpreadConstraints: [spread(ZONE, 'DoNotSchedule')] },
-    zones: 1,
-  },
 ];
 
 const full = statusOf({ assignments: [{ podUID: 'x', container: 'c', cpus: '1-7,9-15' }] });

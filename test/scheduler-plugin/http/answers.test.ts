@@ -154,13 +154,6 @@ describe('the answers of the extender', () => {
     assert.deepEqual(crowds, [2, 1, 0, 0]);
   });
 
-  it('repeat at most 80 characters of an unknown path', async () => {
-    use();
-    const { status, text } = await ask(`/${'x'.repeat(200)}`, '');
-    const expected = 'expected POST /filter, /prioritize or /preempt, or GET or POST /explain';
-    assert.deepEqual([status, text], [404, `POST /${'x'.repeat(79)}: ${expected}\n`]);
-  });
-
   it('explain the pod that the query names once; otherwise the last decisions', async () => {
     const names: (string | null)[] = [];
     use({}, { ofPod: async (name) => ({ number: names.push(name) }) });
