@@ -148,6 +148,7 @@ function readToken(file: string): string {
   return readCredential('tokenFile', file).toString().trim();
 }
 
+/** Puts a bearer token into the headers of a request. */
 export function setToken(options: Parameters<ApplyAuthentication>[1], token: string): void {
   options.headers = { ...options.headers, Authorization: `Bearer ${token}` };
 }

@@ -40,6 +40,7 @@ export async function loadCertificate(files: CertificateFiles): Promise<SecureCo
   }
 }
 
+/** The certificates of a PEM bundle; empty if one is malformed. */
 export function certificatesOf(pem: string): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   try {
@@ -87,12 +88,13 @@ export function watchCertificate(
   };
 }
 
-/** Seconds since 1970: of the server's certificate in use, of the CA beside it, of the last caller's. */
+/** Seconds since 1970: of the server's certificate in use, of the CA next to it, of the last caller's. */
 export type Expiries = ReadonlyMap<Certificate, number>;
 type Certificate = 'serving' | 'authority' | 'client';
 
 const AUTHORITY = 'ca.crt';
 
+/** Seconds since 1970. @param validTo as OpenSSL prints it */
 export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
 
 /** Reads when a serving certificate expires, and its CA where a file of it exists. @returns seconds since 1970 */

@@ -16,6 +16,7 @@ interface Connection {
 
 const EXPENDABLE: readonly State[] = ['silent', 'idle', 'sending'];
 
+/** Caps the connections of `server` at `most`, from now on. */
 export function limitConnections(server: Server, most: number) {
   /** By peer, oldest first: a TLS connection and the TCP connection under it have the same peer. */
   const connections = new Map<string, Connection>();

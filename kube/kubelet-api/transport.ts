@@ -82,6 +82,7 @@ export interface CallLimits {
   readonly deadlineSeconds?: number | undefined;
 }
 
+/** The gRPC address of a Unix socket with an absolute path. */
 export function unixAddress(socketPath: string): string {
   return `unix:${socketPath}`;
 }
