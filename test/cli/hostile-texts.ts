@@ -4,8 +4,6 @@ const CONTROLS =
 /** At the beginning of a line, it would be a line that a command seems to print. */
 const INJECTED = 'INJECTED-LINE';
 export const HOSTILE = `${CONTROLS}\r\n${INJECTED}\r${INJECTED}`;
-/** The same for a format in which a line end is no part of a value. */
-export const HOSTILE_IN_LINE = CONTROLS.replaceAll(/[\u2028\u2029\t]/g, '');
 /** A value that is also long. */
 export const LONG = `${HOSTILE}${'long '.repeat(10_000)}${'x'.repeat(50_000)}`;
 

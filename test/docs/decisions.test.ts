@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
+import { trackedFiles } from './tracked-files.ts';
 
 const PAGE = 'docs/maintainers/decisions.md';
 const TEXT = readFileSync(join(root, PAGE), 'utf8');
@@ -26,13 +26,8 @@ function faultsOf(section: string): string[] {
 
 /** Numbers in references such as "ADR 0022", with the file. */
 function references(): (readonly [file: string, number: string])[] {
-  const files = execFileSync('git', ['ls-files', '-z', '*.md', '*.ts', '*.tsx', '*.yaml', '*.c', '*.sh'], {
-    cwd: root,
-  });
-  return files
-    .toString()
-    .split('\0')
-    .filter((file) => file !== '' && file !== PAGE && !file.startsWith('test/docs/') && existsSync(join(root, file)))
+  return trackedFiles('*.md', '*.ts', '*.tsx', '*.yaml', '*.c', '*.sh')
+    .filter((file) => file !== PAGE && !file.startsWith('test/docs/'))
     .flatMap((file) =>
       [...readFileSync(join(root, file), 'utf8').matchAll(/\bADR (\d{4})\b/g)].map(
         ([, number = '']) => [file, number] as const,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { root } from '../support/bundles.ts';
+import { trackedFiles } from './tracked-files.ts';
 
 const markdown = (folder: string, recursive = false) =>
   readdirSync(join(root, folder), { recursive, encoding: 'utf8' })
@@ -64,21 +64,15 @@ function reachedFrom(page: string, reached = new Set<string>()): Set<string> {
 
 /** Names of pages outside of links, such as `docs/tasks/install.md`, with the file that contains them. */
 function namedPages(): (readonly [string, string])[] {
-  const files = execFileSync('git', ['ls-files', '-z'], { cwd: root }).toString().split('\0');
-  return files
-    .filter((file) => /\.(?:md|ts|tsx|ya?ml|sh|txt|json)$/.test(file) && existsSync(join(root, file)))
-    .flatMap((file) =>
-      [...textOf(file).matchAll(/(?<![\w/.-])docs\/[\w/-]+\.(?:md|yaml|svg|png|json)\b/g)].map(
-        ([name]) => [file, name] as const,
-      ),
-    );
+  return TRACKED.filter((file) => /\.(?:md|ts|tsx|ya?ml|sh|txt|json)$/.test(file)).flatMap((file) =>
+    [...textOf(file).matchAll(/(?<![\w/.-])docs\/[\w/-]+\.(?:md|yaml|svg|png|json)\b/g)].map(
+      ([name]) => [file, name] as const,
+    ),
+  );
 }
 
 /** Files and folders that git tracks, without a trailing slash. */
-const TRACKED = execFileSync('git', ['ls-files', '-z'], { cwd: root })
-  .toString()
-  .split('\0')
-  .filter((file) => file !== '' && existsSync(join(root, file)));
+const TRACKED = trackedFiles();
 const TRACKED_PATHS = new Set(
   TRACKED.flatMap((file) => file.split('/').map((_, i, parts) => parts.slice(0, i + 1).join('/'))),
 );

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GENERATED, LOG_MESSAGES, pageOf } from '../../docs/generate-reference.ts';
@@ -7,6 +6,7 @@ import * as names from '../../model/names.ts';
 import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
 import type { WebhookLogger } from '../../webhook/telemetry/log-messages.ts';
 import { root } from '../support/bundles.ts';
+import { trackedFiles } from './tracked-files.ts';
 
 const FOLDER = 'docs/reference';
 const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
@@ -16,21 +16,11 @@ const firstColumn = (text: string) =>
     [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
   );
 
-const daemonFiles = execFileSync(
-  'git',
-  ['ls-files', '-z', 'webhook', 'scheduler-plugin', 'node-agent', 'console/server', 'runtime', 'kube'],
-  { cwd: root },
-)
-  .toString()
-  .split('\0')
-  .filter((file) => file.endsWith('.ts'));
-const sources = execFileSync('git', ['ls-files', '-z', 'model', 'webhook', 'scheduler-plugin', 'node-agent'], {
-  cwd: root,
-})
-  .toString()
-  .split('\0')
-  .filter((file) => file.endsWith('.ts'))
-  .map((file) => readFileSync(join(root, file), 'utf8'));
+const sourcesIn = (...folders: readonly string[]) => trackedFiles(...folders).filter((file) => file.endsWith('.ts'));
+const daemonFiles = sourcesIn('webhook', 'scheduler-plugin', 'node-agent', 'console/server', 'runtime', 'kube');
+const sources = sourcesIn('model', 'webhook', 'scheduler-plugin', 'node-agent').map((file) =>
+  readFileSync(join(root, file), 'utf8'),
+);
 
 describe('generated pages', () => {
   for (const name of Object.keys(GENERATED)) {

@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import { root } from '../support/bundles.ts';
+import { trackedFiles } from './tracked-files.ts';
 
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
 /** The sources that refuse nodes, with their texts for kube-scheduler. */
-const REFUSING = execFileSync('git', ['ls-files', '-z', 'model/placement/*.ts', 'scheduler-plugin/**/*.ts'], {
-  cwd: root,
-})
-  .toString()
-  .split('\0')
-  .filter((file) => file !== '');
+const REFUSING = trackedFiles('model/placement/*.ts', 'scheduler-plugin/**/*.ts');
 /** Fewer characters of a text with values would be in a page by chance. */
 const MIN_FRAGMENT_CHARACTERS = 8;
 

@@ -10,17 +10,7 @@ const run = promisify(execFile);
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
 
 /** A container engine with its own storage: buildah, without namespaces and without a registry. */
-export interface Engine {
-  /** Builds a target of the repository's Dockerfile; the stages of an earlier target are not built again. */
-  build(target: string, architecture: ImageArchitecture): Promise<BuiltImage>;
-  /** Removes images and their stages: the next build runs every step again. The bases stay. */
-  forget(images: readonly BuiltImage[]): Promise<void>;
-  /** Runs an image's entry point with arguments. @returns its output */
-  start(image: BuiltImage, ...args: string[]): Promise<string>;
-  /** Copies an image's files into a folder. */
-  unpack(image: BuiltImage, directory: string): Promise<void>;
-  close(): Promise<void>;
-}
+export type Engine = Awaited<ReturnType<typeof createEngine>>;
 
 export interface BuiltImage {
   readonly id: string;
@@ -43,7 +33,7 @@ interface Inspected {
  * Tests cannot reach image registries, so the bases are created locally (`bases.ts`). buildah runs without namespaces,
  * and builds for the other architecture as the Dockerfile does: without emulation.
  */
-export async function createEngine(): Promise<Engine> {
+export async function createEngine() {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-engine-'));
   const places = ['--root', join(directory, 'storage'), '--runroot', join(directory, 'run')];
   const driver = await driverFor(places);
@@ -56,7 +46,8 @@ export async function createEngine(): Promise<Engine> {
   const inspect = async (image: string) => JSON.parse(await buildah('inspect', '--type=image', image)) as Inspected;
 
   return {
-    async build(target, architecture) {
+    /** Builds a target of the repository's Dockerfile; the stages of an earlier target are not built again. */
+    async build(target: string, architecture: ImageArchitecture): Promise<BuiltImage> {
       const runBase = await bases.runs(architecture);
       const args = { BUILD_BASE: await bases.builds(architecture), RUN_BASE: runBase, NPM_CONFIG_REGISTRY: registry };
       const tag = `localhost/plumbline-${target}:${architecture}`;
@@ -70,12 +61,14 @@ export async function createEngine(): Promise<Engine> {
       const added = layerBytes(found) - layerBytes(await inspect(runBase));
       return { id: found.FromImageID, digest: found.FromImageDigest, added, config: found.OCIv1.config };
     },
-    async forget(images) {
+    /** Removes images and their stages: the next build runs every step again. The bases stay. */
+    async forget(images: readonly BuiltImage[]) {
       await buildah('rmi', '--force', ...new Set(images.map(({ id }) => id)));
       // Intermediate images have no name.
       await buildah('rmi', '--prune', '--force');
     },
-    async start({ id, config }, ...args) {
+    /** Runs an image's entry point with arguments. @returns its output */
+    async start({ id, config }: BuiltImage, ...args: string[]) {
       const container = await buildah('from', '--pull-never', id);
       try {
         return await buildah('run', '--isolation=chroot', container, '--', ...(config.Entrypoint ?? []), ...args);
@@ -83,7 +76,8 @@ export async function createEngine(): Promise<Engine> {
         await buildah('rm', container);
       }
     },
-    async unpack({ id }, target) {
+    /** Copies an image's files into a folder. */
+    async unpack({ id }: BuiltImage, target: string) {
       await mkdir(target, { recursive: true });
       const container = await buildah('from', '--pull-never', id);
       await run('cp', ['-a', `${await buildah('mount', container)}/.`, target]);

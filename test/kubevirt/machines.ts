@@ -1,5 +1,4 @@
 import { until } from '../../cli/demo/until.ts';
-import type { KubeClient } from '../../kube/client.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonRecord, KubeObject, KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import type { RealCluster } from '../real/demo/real-cluster.ts';
@@ -8,22 +7,7 @@ import type { RealCluster } from '../real/demo/real-cluster.ts';
 export const PATIENCE = 180;
 
 /** Actions of cases on VMs. */
-export interface Machines {
-  readonly client: KubeClient;
-  /** Creates any KubeVirt object, in the namespace of the VMs unless it names another. */
-  create(object: KubeObject): Promise<KubeObject>;
-  /** The launchers of a VMI by name, the oldest first. */
-  launchers(vmi: string, namespace?: string): KubePod[];
-  /** The only launcher that has not ended. @throws StepFailed */
-  launcher(vmi: string, namespace?: string): Promise<KubePod>;
-  vmi(name: string, namespace?: string): KubeVmi | undefined;
-  /** @throws StepFailed */
-  untilPhase(name: string, phase: string, seconds?: number): Promise<KubeVmi>;
-  /** Messages of Events about objects with that name. */
-  events(name: string): { readonly reason: string; readonly message: string; readonly kind: string }[];
-  /** Deletes an object and its dependents, and waits until it is gone. */
-  remove(object: KubeObject): Promise<void>;
-}
+export type Machines = ReturnType<typeof machinesOn>;
 
 export function pathOf({ apiVersion, kind, metadata }: KubeObject, name = ''): string {
   const base = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
@@ -31,38 +15,41 @@ export function pathOf({ apiVersion, kind, metadata }: KubeObject, name = ''): s
   return `${base}/namespaces/${metadata.namespace ?? 'vms'}/${plural}${name === '' ? '' : `/${name}`}`;
 }
 
-export function machinesOn({ client: watched, plane: { client } }: RealCluster): Machines {
+export function machinesOn({ client: watched, plane: { client } }: RealCluster) {
   const created = ({ metadata }: KubePod) => String(metadata.creationTimestamp ?? '');
-  const machines: Machines = {
+  /** The launchers of a VMI by name, the oldest first. */
+  const launchersOf = (vmi: string): KubePod[] =>
+    watched
+      .list(PODS)
+      .filter(({ metadata }) => metadata.namespace === 'vms' && metadata.labels?.['kubevirt.io'] === 'virt-launcher')
+      .filter(({ metadata }) => metadata.ownerReferences?.some(({ name }) => name === vmi))
+      .sort((a, b) => created(a).localeCompare(created(b)));
+  const vmiOf = (name: string): KubeVmi | undefined => watched.get(VIRTUAL_MACHINE_INSTANCES, 'vms', name);
+  return {
     client,
-    create: async (object) => (await client.create(pathOf(object), object)) as KubeObject,
-    launchers: (vmi, namespace = 'vms') =>
-      watched
-        .list(PODS)
-        .filter(
-          ({ metadata }) => metadata.namespace === namespace && metadata.labels?.['kubevirt.io'] === 'virt-launcher',
-        )
-        .filter(({ metadata }) => metadata.ownerReferences?.some(({ name }) => name === vmi))
-        .sort((a, b) => created(a).localeCompare(created(b))),
-    launcher: (vmi, namespace) =>
+    /** Creates any KubeVirt object, in the namespace of the VMs unless it names another. */
+    create: async (object: KubeObject) => (await client.create(pathOf(object), object)) as KubeObject,
+    launchers: launchersOf,
+    /** The only launcher that has not ended. @throws StepFailed */
+    launcher: (vmi: string) =>
       until(`the launcher of ${vmi}`, PATIENCE, () =>
-        machines
-          .launchers(vmi, namespace)
-          .find(({ metadata, status }) => !metadata.deletionTimestamp && status?.phase !== 'Failed'),
+        launchersOf(vmi).find(({ metadata, status }) => !metadata.deletionTimestamp && status?.phase !== 'Failed'),
       ),
-    vmi: (name, namespace = 'vms') => watched.get(VIRTUAL_MACHINE_INSTANCES, namespace, name),
-    untilPhase: (name, phase, seconds = PATIENCE) =>
-      until(`VMI ${name} to be ${phase}`, seconds, () => {
-        const vmi = machines.vmi(name);
+    vmi: vmiOf,
+    /** @throws StepFailed */
+    untilPhase: (name: string, phase: string) =>
+      until(`VMI ${name} to be ${phase}`, PATIENCE, () => {
+        const vmi = vmiOf(name);
         return vmi?.status?.phase === phase ? vmi : undefined;
       }),
-    events: (name) =>
+    /** Messages of Events about objects with that name. */
+    events: (name: string) =>
       watched.list(EVENTS).flatMap((event) => {
-        const about = event['involvedObject'] as { name?: string; kind?: string } | undefined;
-        const { reason, message } = event as unknown as { reason: string; message: string };
-        return about?.name === name ? [{ reason, message, kind: about.kind ?? '' }] : [];
+        const about = event['involvedObject'] as { name?: string } | undefined;
+        return about?.name === name ? [String(event['message'])] : [];
       }),
-    async remove(object) {
+    /** Deletes an object and its dependents, and waits until it is gone. */
+    async remove(object: KubeObject) {
       const path = pathOf(object, object.metadata.name);
       await client.delete(path).catch(gone);
       await until(`${object.kind} ${object.metadata.name} to be gone`, PATIENCE, () =>
@@ -73,7 +60,6 @@ export function machinesOn({ client: watched, plane: { client } }: RealCluster):
       );
     },
   };
-  return machines;
 }
 
 function gone(error: unknown): void {

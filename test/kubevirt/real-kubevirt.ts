@@ -1,14 +1,15 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { until } from '../../cli/demo/until.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
-import type { ControlPlane, KubernetesObject } from '../real/control-plane.ts';
+import { writeCertificate } from '../real/certificate-files.ts';
+import { type ControlPlane, type KubernetesObject, namespaceOf } from '../real/control-plane.ts';
 import type { KubeVirt } from '../real/demo/kubevirt.ts';
 import { isWebhookConfiguration } from '../real/demo/webhook-configurations.ts';
 import { freePort, type Program, startProgram } from '../real/processes.ts';
 import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
 import { pathOf } from '../support/parts.ts';
+import { until } from '../support/until.ts';
 import { definitionOfTheCr, KUBEVIRT, reachable } from './install-strategy.ts';
 import { kubeVirtCr, strategyOf } from './objects.ts';
 import { createVirtHandler } from './virt-handler-stand-in.ts';
@@ -57,7 +58,7 @@ export function createRealKubeVirt(): KubeVirt {
   return {
     async define(plane) {
       await plane.create(
-        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } },
+        namespaceOf(KUBEVIRT),
         ...FOREIGN_DEFINITIONS.filter(({ metadata }) => metadata.name.endsWith('.k8s.cni.cncf.io')),
         ...definitionOfTheCr(),
       );
@@ -79,15 +80,9 @@ export function createRealKubeVirt(): KubeVirt {
       const path = `/apis/kubevirt.io/v1/namespaces/${KUBEVIRT}/kubevirts/kubevirt/status`;
       await plane.client.patch(path, 'application/merge-patch+json', { status });
 
-      const file = async (name: string, names: readonly string[]) => {
-        const { cert, key } = serving.issue(names);
-        const [certFile, keyFile] = [join(certificates, `${name}.crt`), join(certificates, `${name}.key`)];
-        await writeFile(certFile, cert);
-        await writeFile(keyFile, key, { mode: 0o600 });
-        return [certFile, keyFile] as const;
-      };
-      const [apiCert, apiKey] = await file('virt-api', ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc']);
-      const [clientCert, clientKey] = await file('virt-handler-client', [HANDLER_CLIENT]);
+      const names = ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc'];
+      const [apiCert, apiKey] = await writeCertificate(certificates, 'virt-api', serving, names);
+      const [clientCert, clientKey] = await writeCertificate(certificates, 'client', serving, [HANDLER_CLIENT]);
       const virtHandler = await createVirtHandler({ plane, client, nodes, authority: serving, onFault });
       const run = async (name: string, account: string, args: readonly string[]): Promise<Program> => {
         const kubeconfig = await plane.kubeconfig(name, await plane.serviceAccountToken(KUBEVIRT, account));
@@ -138,18 +133,10 @@ async function untilServed(plane: ControlPlane, programs: readonly Program[]): P
         .then((lease) => (lease as { spec: { holderIdentity?: string } }).spec.holderIdentity === hostname()),
   };
   for (const [what, isThere] of Object.entries(parts)) {
-    let last: unknown;
-    const wait = until(what, READY_SECONDS, async () => {
+    const check = async () => {
       for (const program of programs) program.assertAlive();
-      return (await isThere().catch((error: unknown) => {
-        last = error;
-        return false;
-      }))
-        ? true
-        : undefined;
-    });
-    await wait.catch((error: unknown) => {
-      throw new Error(`${(error as Error).message}: ${String(last)}`, { cause: error });
-    });
+      return isThere();
+    };
+    await until(what, check, READY_SECONDS);
   }
 }

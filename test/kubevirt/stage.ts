@@ -6,15 +6,14 @@ import { install } from '../../cli/demo/plumbline.ts';
 import { until } from '../../cli/demo/until.ts';
 import { NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { aggregation } from '../real/aggregation.ts';
+import { namespaceOf } from '../real/control-plane.ts';
 import { createRealCluster, type RealCluster } from '../real/demo/real-cluster.ts';
 import { buildOnce, dist, root } from '../support/bundles.ts';
 import { type Machines, machinesOn, PATIENCE } from './machines.ts';
 import { createRealKubeVirt } from './real-kubevirt.ts';
 import { createSwitchablePort, type SwitchablePort } from './switchable-port.ts';
 
-/**
- * A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes.
- */
+/** A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes. */
 export interface KubeVirtStage extends Machines {
   readonly cluster: RealCluster;
   /** The connection from the API server to the webhook. */
@@ -72,8 +71,7 @@ export async function startKubeVirtStage(): Promise<KubeVirtStage> {
     );
     await cluster.start();
     undo.push(() => cluster.stop());
-    const namespace = { apiVersion: 'v1', kind: 'Namespace' };
-    await cluster.plane.create(...['ovn-kubernetes', 'vms'].map((name) => ({ ...namespace, metadata: { name } })));
+    await cluster.plane.create(...['ovn-kubernetes', 'vms'].map(namespaceOf));
     const noSwitch = { rundir: join(directory, 'no-ovs'), enabler: join(directory, 'no-ovs', 'enabler') };
     const settings = { cluster, nodes, ovs: noSwitch, ovsNode: '', directory, dist };
     const plumbline = await install(settings);

@@ -5,14 +5,9 @@ import { connect, createServer, type Socket } from 'node:net';
  * A port of loopback that forwards to another one, and can be closed: then nothing listens there, as with a Service
  * without pods.
  */
-export interface SwitchablePort {
-  readonly port: number;
-  cut(): Promise<void>;
-  restore(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type SwitchablePort = Awaited<ReturnType<typeof createSwitchablePort>>;
 
-export async function createSwitchablePort(to: number): Promise<SwitchablePort> {
+export async function createSwitchablePort(to: number) {
   const sockets = new Set<Socket>();
   const track = (socket: Socket) => {
     sockets.add(socket);

@@ -8,6 +8,7 @@ import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
 import { at, type JsonRecord, type KubeVmi, type ObjectCondition, setCondition } from '../../sandbox/objects.ts';
 import type { ControlPlane } from '../real/control-plane.ts';
+import { listenOnLoopback } from '../real/processes.ts';
 import { silent } from '../support/logger.ts';
 import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
 import { KUBEVIRT } from './install-strategy.ts';
@@ -199,9 +200,7 @@ async function serve(authority: CertificateAuthority, call: Call): Promise<Serve
     const answer = request.method === 'PUT' && parts !== null ? call(verb, namespace, name) : Promise.resolve(404);
     void answer.then((status) => response.writeHead(status).end());
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+  await listenOnLoopback(server);
   return server;
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { createKubeClient, isAlreadyExists, isNotFound, type KubeClient } from '../../kube/client.ts';
+import { createKubeClient, isAlreadyExists, isNotFound } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';
@@ -57,33 +57,9 @@ export interface LabNode {
 }
 
 /** The lab's cluster, for the kubelet of one node. */
-export interface Cluster {
-  /** The administrator's client. */
-  readonly client: KubeClient;
-  /**
-   * The lab's only node once it is Ready and has the given number of devices of each resource.
-   * @param version of the kubelet that reports it; absent: any
-   */
-  readyNode(seconds: number, devices: ReadonlyMap<string, number>, version?: string): Promise<LabNode>;
-  /** Deletes the node: the next kubelet registers it as a new one, without data of another version. */
-  forgetNode(): Promise<void>;
-  /**
-   * Creates the namespace, or removes what an earlier run left in it.
-   * @throws Error if there is any node except the lab's, because KUBECONFIG then names another cluster
-   */
-  prepare(): Promise<void>;
-  /** @returns the pod's uid */
-  create(manifest: object): Promise<string>;
-  /** The kubelet's verdict on a pod. */
-  verdict(name: string, seconds: number): Promise<Verdict>;
-  /** Waits until the pod's containers run. */
-  running(name: string, seconds: number): Promise<void>;
-  /** Deletes a pod and waits until the kubelet has removed it. */
-  remove(name: string, seconds: number): Promise<void>;
-  close(): Promise<void>;
-}
+export type Cluster = ReturnType<typeof createCluster>;
 
-export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster {
+export function createCluster(kubeconfig: string, signal: AbortSignal) {
   const client = createKubeClient(kubeconfigAccess(kubeconfig), 'plumbline-lab');
   /** The first value that is not undefined. */
   const waitFor = async <T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> => {
@@ -95,6 +71,7 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
       await sleep(CHECK_SECONDS, signal);
     }
   };
+  /** Deletes a pod and waits until the kubelet has removed it. */
   const remove = async (name: string, seconds: number) => {
     await client.delete(`${PODS}/${name}`).catch(unlessNotFound);
     await waitFor(`pod ${name} is gone`, seconds, () =>
@@ -105,23 +82,37 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
     );
   };
   return {
+    /** The administrator's client. */
     client,
-    readyNode: (seconds, devices, version) =>
-      waitFor(`one Ready node with ${[...devices].join(', ') || 'no devices'}`, seconds, async () => {
-        const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
-        const [node] = items;
-        if (!node) return undefined;
-        const { allocatable, nodeInfo, conditions } = node.status;
-        const ready = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
-        const counted = [...devices].every(([resource, count]) => Number(allocatable[resource] ?? 0) === count);
-        const awaited = version === undefined || nodeInfo.kubeletVersion === version;
-        if (!ready || !counted || !awaited) return undefined;
-        return { ...node.metadata, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']), allocatable };
-      }),
+    /**
+     * The lab's only node once it is Ready and has the given number of devices of each resource.
+     * @param version of the kubelet that reports it; absent: any
+     */
+    readyNode: (seconds: number, devices: ReadonlyMap<string, number>, version?: string) =>
+      waitFor(
+        `one Ready node with ${[...devices].join(', ') || 'no devices'}`,
+        seconds,
+        async (): Promise<LabNode | undefined> => {
+          const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
+          const [node] = items;
+          if (!node) return undefined;
+          const { allocatable, nodeInfo, conditions } = node.status;
+          const ready = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
+          const counted = [...devices].every(([resource, count]) => Number(allocatable[resource] ?? 0) === count);
+          const awaited = version === undefined || nodeInfo.kubeletVersion === version;
+          if (!ready || !counted || !awaited) return undefined;
+          return { ...node.metadata, version: nodeInfo.kubeletVersion, cpus: Number(allocatable['cpu']), allocatable };
+        },
+      ),
+    /** Deletes the node: the next kubelet registers it as a new one, without data of another version. */
     async forgetNode() {
       const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
       for (const { metadata } of items) await client.delete(`/api/v1/nodes/${metadata.name}`).catch(unlessNotFound);
     },
+    /**
+     * Creates the namespace, or removes what an earlier run left in it.
+     * @throws Error if there is any node except the lab's, because KUBECONFIG then names another cluster
+     */
     async prepare() {
       const nodes = nodeList.parse(await client.get('/api/v1/nodes')).items;
       if (nodes.length > 1) {
@@ -133,8 +124,10 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
       const { items } = podList.parse(await client.get(PODS));
       for (const { metadata } of items) await remove(metadata.name, 60);
     },
-    create: async (manifest) => created.parse(await client.create(PODS, manifest)).metadata.uid,
-    verdict: (name, seconds) =>
+    /** @returns the pod's uid */
+    create: async (manifest: object) => created.parse(await client.create(PODS, manifest)).metadata.uid,
+    /** The kubelet's verdict on a pod. */
+    verdict: (name: string, seconds: number) =>
       waitFor(`the kubelet's verdict on pod ${name}`, seconds, async (): Promise<Verdict | undefined> => {
         const { status } = observed.parse(await client.get(`${PODS}/${name}`));
         const { phase, reason, message } = status;
@@ -142,7 +135,8 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
         const started = status.containerStatuses.length > 0 || status.initContainerStatuses.length > 0;
         return started ? { admitted: true } : undefined;
       }),
-    running: (name, seconds) =>
+    /** Waits until the pod's containers run. */
+    running: (name: string, seconds: number) =>
       waitFor(`pod ${name} runs`, seconds, async () => {
         const { status } = observed.parse(await client.get(`${PODS}/${name}`));
         return status.phase === 'Running' || status.phase === 'Failed' ? true : undefined;
@@ -152,7 +146,8 @@ export function createCluster(kubeconfig: string, signal: AbortSignal): Cluster 
   };
 }
 
-function unlessNotFound(error: unknown): undefined {
+/** Throws every error except that an object is absent. */
+export function unlessNotFound(error: unknown): undefined {
   if (!isNotFound(error)) throw error;
 }
 

@@ -1,7 +1,5 @@
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
-import type { HostMemory } from '../../hardware/memory.ts';
-import type { HostDescription } from '../../model/host.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { resourcesOf, TEST_RESOURCES, type TestResource } from './devices.ts';
 import { readGuestHardware } from './guest-hardware.ts';
@@ -39,35 +37,9 @@ const CHECKPOINT = `${KUBELET_ROOT}/${DEVICE_CHECKPOINT}`;
 const CUT = '\n=====\n';
 
 /** The node as its own files show it. Every wait ends at its deadline or with the signal. */
-export interface Guest {
-  hardware(): Promise<{ readonly host: HostDescription; readonly memory: HostMemory }>;
-  /** The version output of the kubelet's program. */
-  kubeletVersion(): Promise<string>;
-  /**
-   * Replaces the kubelet's program after stopping the kubelet. The node must run no pod.
-   * @throws Error if the guest cannot run it
-   */
-  replaceKubelet(program: KubeletProgram): Promise<void>;
-  /** Runs the bundled device plugin in the guest; it offers its devices to every kubelet that starts. */
-  startPlugin(bundle: string): Promise<void>;
-  /**
-   * Starts the kubelet with empty state and another configuration. No pod with CPUs of its own may exist.
-   * @param version of the kubelet that reads it
-   */
-  configure(round: Round, version: string): Promise<void>;
-  /** Restarts the kubelet unchanged while pods run. */
-  restart(): Promise<void>;
-  /** Stops the device plugin, and restores the kubelet and its configuration from before the first round. */
-  restore(): Promise<void>;
-  /** Reads the kubelet's checkpoints until `expected` holds, or returns the last ones after `seconds`. */
-  settled(
-    names: ReadonlyMap<string, string>,
-    expected: (found: Snapshot) => boolean,
-    seconds: number,
-  ): Promise<Snapshot>;
-}
+export type Guest = ReturnType<typeof createGuest>;
 
-export function createGuest(lab: Lab, signal: AbortSignal): Guest {
+export function createGuest(lab: Lab, signal: AbortSignal) {
   /** The original configuration of the kubelet. */
   let original: string | undefined;
   /** Those that a kubelet must have when it has started. */
@@ -137,20 +109,30 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
   };
   return {
     hardware: () => readGuestHardware(lab),
+    /** The version output of the kubelet's program. */
     kubeletVersion: async () => versionIn(await lab.run(`${KUBELET_PROGRAM} --version`), KUBELET_PROGRAM),
-    async replaceKubelet({ path, version }) {
+    /**
+     * Replaces the kubelet's program after stopping the kubelet. The node must run no pod.
+     * @throws Error if the guest cannot run it
+     */
+    async replaceKubelet({ path, version }: KubeletProgram) {
       await lab.run([...stopKubelet, backToOwn].join(' && '));
       await lab.copy(path, OTHER_KUBELET);
       await lab.run(`mount --bind ${OTHER_KUBELET} ${KUBELET_PROGRAM}`);
       const found = versionIn(await lab.run(`${KUBELET_PROGRAM} --version`), KUBELET_PROGRAM);
       if (found !== version) throw new Error(`the guest's kubelet is ${found}, not ${version}`);
     },
-    async startPlugin(bundle) {
+    /** Runs the bundled device plugin in the guest; it offers its devices to every kubelet that starts. */
+    async startPlugin(bundle: string) {
       await lab.run(stopPlugin);
       await lab.copy(bundle, PLUGIN_FILE);
       await lab.run(`systemd-run --quiet --collect --unit=${PLUGIN_UNIT} -p Restart=always node ${PLUGIN_FILE}`);
     },
-    async configure(round, version) {
+    /**
+     * Starts the kubelet with empty state and another configuration. No pod with CPUs of its own may exist.
+     * @param version of the kubelet that reads it
+     */
+    async configure(round: Round, version: string) {
       original ??= await lab.run(`cat ${KUBELET_CONFIG}`);
       if (round.sriov) await startSriov(lab, process.env);
       else await lab.run(STOP_SRIOV);
@@ -159,7 +141,9 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
       await useSource(round, configuration);
       await startKubelet(`round ${round.name}`, reconfigure, stringify(configuration));
     },
+    /** Restarts the kubelet unchanged while pods run. */
     restart: () => startKubelet('restart', []),
+    /** Stops the device plugin, and restores the kubelet and its configuration from before the first round. */
     async restore() {
       if (original === undefined) return;
       await useSource({}, {});
@@ -168,7 +152,8 @@ export function createGuest(lab: Lab, signal: AbortSignal): Guest {
         original,
       );
     },
-    async settled(names, expected, seconds) {
+    /** Reads the kubelet's checkpoints until `expected` holds, or returns the last ones after `seconds`. */
+    async settled(names: ReadonlyMap<string, string>, expected: (found: Snapshot) => boolean, seconds: number) {
       let last: Snapshot | undefined;
       await until(async () => {
         last = readCheckpoints(await checkpoints(), names);

@@ -1,7 +1,6 @@
 import type { Admission } from '../../model/kubelet/admission.ts';
 import { podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
-import type { KubeletState } from '../../model/kubelet/state.ts';
 import { type PlacementHost, preparedHost, unpredictableFor } from '../../model/placement/needs.ts';
 import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
 import type { Step } from './play.ts';
@@ -9,35 +8,25 @@ import type { RunningPods } from './report.ts';
 import { snapshotOf } from './snapshot.ts';
 
 /** Predictions for the next step, from the node's report alone. */
-export interface Forecast {
-  readonly state: KubeletState;
-  /** The kubelet's decision about a new pod, or why it is not predicted. */
-  admit(name: string, pod: RequestingPod): Admission | { readonly unpredictable: string };
-  /** The state after the pod is deleted. Only its CPUs are predicted: a report has no owners of devices and memory. */
-  without(name: string): KubeletState;
-  /** The CPUs and the verdict on each pod after a restart of the kubelet. */
-  restart(pods: ReadonlyMap<string, RequestingPod>): Restarted;
-}
-
-export interface Restarted {
-  readonly verdicts: Readonly<Record<string, Verdict>>;
-  readonly state: KubeletState;
-}
+export type Forecast = ReturnType<typeof forecastOf>;
 
 /** @throws Error if the report's kubelet cannot be predicted */
-export function forecastOf(report: HostReport): Forecast {
+export function forecastOf(report: HostReport) {
   const node: PlacementHost = preparedHost(report);
   const { kubelet, state } = node;
   if ('unpredictable' in kubelet || state === undefined) throw new Error(whyUnpredictable(report));
   return {
     state,
-    admit(name, pod) {
+    /** The kubelet's decision about a new pod, or why it is not predicted. */
+    admit(name: string, pod: RequestingPod): Admission | { readonly unpredictable: string } {
       const request = podRequestOf(pod, name);
       const unpredictable = unpredictableFor({ request, networks: [] }, node);
       return unpredictable === undefined ? kubelet.admit(state, request) : { unpredictable };
     },
-    without: (name) => kubelet.remove(state, name),
-    restart(pods) {
+    /** The state after the pod is deleted. Only its CPUs are predicted: a report has no owners of devices and memory. */
+    without: (name: string) => kubelet.remove(state, name),
+    /** The CPUs and the verdict on each pod after a restart of the kubelet. */
+    restart(pods: ReadonlyMap<string, RequestingPod>) {
       const verdicts: Record<string, Verdict> = {};
       let after = state;
       for (const [name, pod] of pods) {

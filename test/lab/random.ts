@@ -1,15 +1,8 @@
 /** Random numbers that a seed reproduces on any machine. */
-export interface Random {
-  /** An integer from 0 to below `below`. */
-  below(below: number): number;
-  /** One of the list; list an entry twice to double its probability. */
-  oneOf<T>(list: readonly T[]): T;
-  /** True with this probability. */
-  chance(probability: number): boolean;
-}
+export type Random = ReturnType<typeof createRandom>;
 
 /** Mulberry32: 32 bits of state, enough to draw pods. */
-export function createRandom(seed: number): Random {
+export function createRandom(seed: number) {
   let state = seed >>> 0;
   const next = () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -17,14 +10,17 @@ export function createRandom(seed: number): Random {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
+  /** An integer from 0 to below `limit`. */
   const below = (limit: number) => Math.floor(next() * limit);
   return {
     below,
-    oneOf: (list) => {
+    /** One of the list; list an entry twice to double its probability. */
+    oneOf: <T>(list: readonly T[]): T => {
       const picked = list[below(list.length)];
       if (picked === undefined) throw new RangeError('nothing to pick from');
       return picked;
     },
-    chance: (probability) => next() < probability,
+    /** True with this probability. */
+    chance: (probability: number) => next() < probability,
   };
 }

@@ -9,20 +9,11 @@ interface Row {
 }
 
 /** The results of the rounds, by version of the kubelet. */
-export interface Tally {
-  count(
-    version: string,
-    outcome: Pick<Outcome, 'differences' | 'unpredictable'> & { readonly step: { readonly action: string } },
-  ): void;
-  /** One round that is not predicted for this version, or lacks a part. */
-  skip(version: string): void;
-  readonly passed: number;
-  readonly failed: number;
-  /** Rows for users; empty if no round was played. */
-  table(): readonly string[];
-}
+export type Tally = ReturnType<typeof createTally>;
 
-export function createTally(): Tally {
+type Counted = Pick<Outcome, 'differences' | 'unpredictable'> & { readonly step: { readonly action: string } };
+
+export function createTally() {
   const rows = new Map<string, Row>();
   const rowOf = (version: string): Row => {
     const row = rows.get(version) ?? { pods: 0, steps: 0, notPredicted: 0, mispredictions: 0, skipped: 0 };
@@ -32,7 +23,7 @@ export function createTally(): Tally {
   const sum = (of: (row: Row) => number) => [...rows.values()].reduce((total, row) => total + of(row), 0);
   let passed = 0;
   return {
-    count(version, { step, differences, unpredictable }) {
+    count(version: string, { step, differences, unpredictable }: Counted) {
       const row = rowOf(version);
       row.steps++;
       if (step.action === 'create') row.pods++;
@@ -40,7 +31,8 @@ export function createTally(): Tally {
       if (differences.length > 0) row.mispredictions++;
       else if (step.action === 'create' && unpredictable === undefined) passed++;
     },
-    skip(version) {
+    /** One round that is not predicted for this version, or lacks a part. */
+    skip(version: string) {
       rowOf(version).skipped++;
     },
     get passed() {
@@ -49,7 +41,8 @@ export function createTally(): Tally {
     get failed() {
       return sum((row) => row.mispredictions);
     },
-    table: () => {
+    /** Rows for users; empty if no round was played. */
+    table: (): readonly string[] => {
       if (rows.size === 0) return [];
       const lines = [...rows].map(([version, { pods, steps, notPredicted, mispredictions, skipped }]) =>
         [version, pods, steps, notPredicted, mispredictions, skipped].map(String),

@@ -17,11 +17,7 @@ export function aggregation(directory: string): string[] {
     ...['--requestheader-client-ca-file', file('front-proxy-ca.crt', authority.cert)],
     ...['--requestheader-allowed-names', 'front-proxy-client', '--requestheader-username-headers', 'X-Remote-User'],
     ...['--requestheader-group-headers', 'X-Remote-Group', '--requestheader-extra-headers-prefix', 'X-Remote-Extra-'],
-    ...[
-      '--proxy-client-cert-file',
-      file('front-proxy.crt', cert),
-      '--proxy-client-key-file',
-      file('front-proxy.key', key),
-    ],
+    ...['--proxy-client-cert-file', file('front-proxy.crt', cert)],
+    ...['--proxy-client-key-file', file('front-proxy.key', key)],
   ];
 }

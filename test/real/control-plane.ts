@@ -10,55 +10,16 @@ import { createKubeClient, type KubeClient, KubeError } from '../../kube/client.
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
-import { assetDirectories } from '../support/parts.ts';
+import { assetDirectories, needs } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 import { noteVersion } from '../support/versions.ts';
 import { freePort, type Program, startProgram } from './processes.ts';
 
 /**
  * A real control plane on loopback: etcd and kube-apiserver, and on demand kube-scheduler and kube-controller-manager.
- * The binaries are expected where envtest keeps them; check with `needs('controlPlane')` first.
+ * The binaries are expected where envtest keeps them; call `onControlPlane` first.
  */
-export interface ControlPlane {
-  /** `Kubernetes v1.36.2` */
-  readonly version: string;
-  readonly url: string;
-  /** The CA of the API server's certificate, PEM. */
-  readonly ca: string;
-  /** Kubeconfigs, logs and data; `stop` removes it. */
-  readonly directory: string;
-  /** The client of the administrator. */
-  readonly client: KubeClient;
-  /** A kubeconfig file of the administrator. */
-  readonly adminKubeconfig: string;
-  /** A kubeconfig file for a token. */
-  kubeconfig(name: string, token: string): Promise<string>;
-  /**
-   * A token of a service account from the API server. A token bound to a pod names the pod's node, like that of a
-   * DaemonSet.
-   */
-  serviceAccountToken(namespace: string, name: string, pod?: { name: string; uid: string }): Promise<string>;
-  /** Creates objects of any kind, in order; an existing one stays unchanged. Kinds are found by discovery. */
-  create(...objects: readonly KubernetesObject[]): Promise<void>;
-  /** @param configuration a KubeSchedulerConfiguration, without the connection to the API server */
-  /** @param flags in addition to those that every test needs */
-  startScheduler(
-    configuration: Readonly<Record<string, unknown>>,
-    as?: SchedulerIdentity,
-    flags?: readonly string[],
-  ): Promise<SchedulerProgram>;
-  /** @param controllers as for --controllers; default all */
-  startControllers(controllers?: readonly string[]): Promise<Program>;
-  readonly etcd: Program;
-  /** The running one. */
-  readonly apiServer: Program;
-  /** Starts the API server again on the same port after it was stopped. Resolves when it answers. */
-  restartApiServer(): Promise<void>;
-  /** Compacts all older versions, so that watches from one get 410. */
-  compact(): Promise<void>;
-  /** Stops all programs and removes the directory. */
-  stop(): Promise<void>;
-}
+export type ControlPlane = Awaited<ReturnType<typeof startControlPlane>>;
 
 export interface KubernetesObject {
   readonly apiVersion: string;
@@ -68,9 +29,7 @@ export interface KubernetesObject {
 }
 
 /** A kube-scheduler, with the port of its /readyz (HTTPS). */
-export interface SchedulerProgram extends Program {
-  readonly port: number;
-}
+export type SchedulerProgram = Program & { readonly port: number };
 
 /** A kube-scheduler that takes part in an election with its own account. */
 export interface SchedulerIdentity {
@@ -88,13 +47,30 @@ export interface ControlPlaneOptions {
   readonly podTokens?: boolean;
 }
 
+/** A pod with one container, unless its spec has others. */
+export function podOf<Metadata extends object>(metadata: Metadata, spec: object = {}) {
+  const containers = [{ name: 'compute', image: 'none' }];
+  return { apiVersion: 'v1', kind: 'Pod', metadata, spec: { containers, ...spec } };
+}
+
+export function namespaceOf(name: string): KubernetesObject {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
+}
+
+/** Called in a `describe`: skips its tests without a control plane, and gives them time for a slow one. */
+export function onControlPlane(suite: { timeout(milliseconds: number): unknown }): void {
+  needs('controlPlane');
+  needs('kubectl');
+  suite.timeout(300_000);
+}
+
 const ADMIN_TOKEN_BYTES = 16;
 const START_SECONDS = 60;
 const MEMORY_DISK = '/dev/shm';
 /** Bytes: etcd allocates its log in segments of 64 MB. */
 const ETCD_NEEDS = 1024 ** 3;
 
-export async function startControlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+export async function startControlPlane(options: ControlPlaneOptions = {}) {
   const { apiServerArgs = [], tokens = [], podTokens = false } = options;
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-real-'));
   const authority = createCertificateAuthority('plumbline-real');
@@ -140,12 +116,14 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   let apiServer = start('kube-apiserver', apiServerFlags);
 
   const url = `https://127.0.0.1:${port}`;
-  const kubeconfig = async (name: string, token: string) => {
+  /** A kubeconfig file for a token. */
+  const kubeconfig = async (name: string, token: string): Promise<string> => {
     await writeFile(file(`${name}.kubeconfig`), kubeconfigText({ server: url, ca: authority.cert, token }));
     return file(`${name}.kubeconfig`);
   };
   const adminKubeconfig = await kubeconfig('admin', adminToken);
   const client = createKubeClient(kubeconfigAccess(adminKubeconfig), 'plumbline-test');
+  /** Stops all programs and removes the directory. */
   const stop = async () => {
     await client.close();
     for (const program of programs.toReversed()) await program.stop();
@@ -174,32 +152,52 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   const version = execFileSync(binary('kube-apiserver'), ['--version'], { encoding: 'utf8' }).trim();
   noteVersion('kube-apiserver', version.replace('Kubernetes ', ''));
   return {
+    /** `Kubernetes v1.36.2` */
     version,
     url,
+    /** The CA of the API server's certificate, PEM. */
     ca: authority.cert,
+    /** Kubeconfigs, logs and data. */
     directory,
+    /** The client of the administrator. */
     client,
     adminKubeconfig,
     kubeconfig,
     etcd,
+    /** The running one. */
     get apiServer() {
       return apiServer;
     },
+    /** Starts the API server again on the same port after it was stopped. Resolves when it answers. */
     async restartApiServer() {
       apiServer = start('kube-apiserver', apiServerFlags);
       await ready(client, apiServer);
     },
+    /** Compacts all older versions, so that watches from one get 410. */
     compact: () => compact(etcdUrl),
     stop,
-    async serviceAccountToken(namespace, name, pod) {
+    /**
+     * A token of a service account from the API server. A token bound to a pod names the pod's node, like that of a
+     * DaemonSet.
+     */
+    async serviceAccountToken(namespace: string, name: string, pod?: { name: string; uid: string }) {
       const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name: pod.name, uid: pod.uid };
       const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
       const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { boundObjectRef } };
       const { status } = (await client.create(path, body)) as { status: { token: string } };
       return status.token;
     },
-    create: (...objects) => createObjects(client, objects),
-    async startScheduler(configuration, as, flags = []) {
+    /** Creates objects of any kind, in order; an existing one stays unchanged. Kinds are found by discovery. */
+    create: (...objects: readonly KubernetesObject[]) => createObjects(client, objects),
+    /**
+     * @param configuration a KubeSchedulerConfiguration, without the connection to the API server
+     * @param flags in addition to those that every test needs
+     */
+    async startScheduler(
+      configuration: Readonly<Record<string, unknown>>,
+      as?: SchedulerIdentity,
+      flags: readonly string[] = [],
+    ): Promise<SchedulerProgram> {
       // Each has its own file, because it is read some time after the start.
       const config = file(`scheduler-${++schedulers}.yaml`);
       await writeFile(config, stringify(configured(configuration, as)));
@@ -208,20 +206,16 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       const args = ['--config', config, '--bind-address', '127.0.0.1', '--secure-port', `${port}`, ...own, ...flags];
       return Object.assign(start('kube-scheduler', args, as?.hostName), { port });
     },
-    async startControllers(controllers = ['*']) {
-      const own = ['--kubeconfig', adminKubeconfig, '--authentication-kubeconfig', adminKubeconfig];
-      const keys = ['--service-account-private-key-file', file('sa.key'), '--root-ca-file', file('ca.crt')];
-      const port = String(await freePort());
-      const network = [
-        '--bind-address',
-        '127.0.0.1',
-        '--secure-port',
-        port,
-        '--authorization-kubeconfig',
-        adminKubeconfig,
-      ];
-      const list = `--controllers=${controllers.join(',')}`;
-      return start('kube-controller-manager', [...own, ...keys, ...network, '--leader-elect=false', list]);
+    /** @param controllers as for --controllers */
+    async startControllers(controllers: readonly string[] = ['*']) {
+      return start('kube-controller-manager', [
+        ...['kubeconfig', 'authentication-kubeconfig', 'authorization-kubeconfig'].map(
+          (name) => `--${name}=${adminKubeconfig}`,
+        ),
+        ...['--service-account-private-key-file', file('sa.key'), '--root-ca-file', file('ca.crt')],
+        ...['--bind-address', '127.0.0.1', '--secure-port', String(await freePort())],
+        ...['--leader-elect=false', `--controllers=${controllers.join(',')}`],
+      ]);
     },
   };
 }

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { EVICTION_WEBHOOK, evictionDenial } from '../../sandbox/api-server/subresources.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
-import type { ControlPlane, KubernetesObject } from './control-plane.ts';
+import { type ControlPlane, type KubernetesObject, namespaceOf } from './control-plane.ts';
+import { listenOnLoopback } from './processes.ts';
 
 const GROUP = 'subresources.kubevirt.io';
 const NAMESPACE = 'kubevirt';
@@ -64,8 +64,7 @@ export async function serveVirtApi(plane: ControlPlane, { unpause, denial }: Vir
       response.end(body === undefined ? '' : JSON.stringify(body));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   await plane.create(evictionWebhook(port, authority.cert));
   if (unpause !== undefined) {
     await plane.create(...apiService(port));
@@ -139,7 +138,7 @@ const DISCOVERY = {
 /** A Service without a cluster address: the API server uses its external name, which is this machine's loopback. */
 function apiService(port: number): KubernetesObject[] {
   return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } },
+    namespaceOf(NAMESPACE),
     {
       apiVersion: 'v1',
       kind: 'Service',

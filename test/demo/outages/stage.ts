@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ClusterOptions, DemoCluster } from '../../../cli/demo/cluster.ts';
-import { DaemonPods, type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
+import { DaemonPods, startDaemon } from '../../../cli/demo/daemons.ts';
 import { DEMO_NODES } from '../../../cli/demo/nodes.ts';
 import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
-import { type Installed, install, OVS_NODE } from '../../../cli/demo/plumbline.ts';
+import { install, OVS_NODE } from '../../../cli/demo/plumbline.ts';
 import { until } from '../../../cli/demo/until.ts';
 import { DEMO_NAMESPACE } from '../../../cli/demo/vms.ts';
 import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
@@ -15,16 +15,9 @@ import { readComponents } from '../../../sandbox/api-server/openapi.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 
 /** A cluster with Plumbline as in the demo, whose parts can be killed. */
-export interface OutageStage {
-  readonly cluster: DemoCluster;
-  readonly installed: Installed;
-  readonly console: DaemonProcess;
-  /** Runs the command against the cluster. */
-  plumbline(...args: string[]): Promise<{ status: number; output: string }>;
-  stop(): Promise<void>;
-}
+export type OutageStage = Awaited<ReturnType<typeof startOutageStage>>;
 
-export async function startOutageStage(createCluster: (options: ClusterOptions) => DemoCluster): Promise<OutageStage> {
+export async function startOutageStage(createCluster: (options: ClusterOptions) => DemoCluster) {
   buildOnce();
   // Short: unix sockets below it may have paths of at most 107 bytes.
   const directory = mkdtempSync(join(tmpdir(), 'out-'));
@@ -71,7 +64,8 @@ export async function startOutageStage(createCluster: (options: ClusterOptions) 
       cluster,
       installed,
       console: console_,
-      plumbline: (...args) => run(program, args, kubeconfig),
+      /** Runs the command against the cluster. */
+      plumbline: (...args: string[]) => run(program, args, kubeconfig),
       stop,
     };
   } catch (error) {

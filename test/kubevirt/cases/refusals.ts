@@ -27,7 +27,6 @@ export const refusalCases: Cases = (stage) => {
       const text = await until('the denial', PATIENCE, () =>
         stage()
           .events('wide')
-          .map(({ message }) => message)
           .find((message) => message.includes('exceeded quota')),
       );
       assert.match(text, /requested: limits\.cpu=6015m, used: limits\.cpu=0, limited: limits\.cpu=6/);
@@ -46,7 +45,7 @@ export const refusalCases: Cases = (stage) => {
       try {
         await create(vm);
         await until('a refused launcher', PATIENCE, () =>
-          events(vm.metadata.name).find(({ message }) => message.includes('failed calling webhook')),
+          events(vm.metadata.name).find((message) => message.includes('failed calling webhook')),
         );
         await delay(OUTAGE_SECONDS * 1000);
         assert.deepEqual(launchers(vm.metadata.name), []);

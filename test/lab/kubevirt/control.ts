@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { KUBEVIRT } from '../../kubevirt/install-strategy.ts';
+import { writeCertificate } from '../../real/certificate-files.ts';
 import { freePort, startProgram } from '../../real/processes.ts';
 import { accountConfig } from '../scenarios/control-daemons.ts';
 import type { Scene } from '../scenarios/scenario.ts';
@@ -15,24 +15,13 @@ import { HANDLER_CLIENT } from './objects.ts';
 /** The port where virt-handler serves `pause` and `unpause` to virt-api. */
 export const HANDLER_PORT = 8186;
 
-type Authority = ReturnType<typeof createCertificateAuthority>;
-
-/** Writes a certificate for these names into the directory. @returns its file and its key's */
-async function certificate(directory: string, name: string, authority: Authority, names: readonly string[]) {
-  const { cert, key } = authority.issue(names);
-  const [certFile, keyFile] = [join(directory, `${name}.crt`), join(directory, `${name}.key`)];
-  await writeFile(certFile, cert);
-  await writeFile(keyFile, key, { mode: 0o600 });
-  return [certFile, keyFile] as const;
-}
-
 /** Starts virt-api on this machine, because it would take five minutes to start in the emulation. @returns its port */
-export async function startVirtApi(scene: Scene, directory: string, authority: Authority): Promise<number> {
+export async function startVirtApi(scene: Scene, directory: string, authority: CertificateAuthority): Promise<number> {
   const { lab, holds, undo } = scene;
   const port = await freePort();
   const names = ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc'];
-  const [certFile, keyFile] = await certificate(directory, 'virt-api', authority, names);
-  const [clientCert, clientKey] = await certificate(directory, 'virt-api-client', authority, [HANDLER_CLIENT]);
+  const [certFile, keyFile] = await writeCertificate(directory, 'virt-api', authority, names);
+  const [clientCert, clientKey] = await writeCertificate(directory, 'virt-api-client', authority, [HANDLER_CLIENT]);
   const args = [
     ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-apiserver', KUBEVIRT)],
     ...['--listen', '127.0.0.1', '--port', String(port), '--tls-cert-file', certFile, '--tls-key-file', keyFile],
@@ -61,9 +50,16 @@ function health(port: number, ca: string): Promise<string> {
 }
 
 /** Starts virt-controller on this machine, and waits until it leads. */
-export async function startVirtController(scene: Scene, directory: string, authority: Authority): Promise<void> {
+export async function startVirtController(
+  scene: Scene,
+  directory: string,
+  authority: CertificateAuthority,
+): Promise<void> {
   const { lab, undo, holds, cluster } = scene;
-  const [certFile, keyFile] = await certificate(directory, 'virt-controller', authority, ['localhost', '127.0.0.1']);
+  const [certFile, keyFile] = await writeCertificate(directory, 'virt-controller', authority, [
+    'localhost',
+    '127.0.0.1',
+  ]);
   const args = [
     ...['--kubeconfig', await accountConfig(scene, directory, 'kubevirt-controller', KUBEVIRT)],
     ...['--listen', '127.0.0.1', '--port', String(await freePort())],

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { definitionOfTheCr, installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
 import { kubeVirtCr } from '../../kubevirt/objects.ts';
-import type { KubernetesObject } from '../../real/control-plane.ts';
+import { type KubernetesObject, namespaceOf } from '../../real/control-plane.ts';
 import { HANDLER_IMAGE, LAUNCHER_IMAGE } from './images.ts';
 
 /** Objects that virt-operator checks, and kinds of other products. */
@@ -22,7 +22,7 @@ const SECRETS: Readonly<Record<string, string>> = {
 /** The objects before virt-operator: namespace, priority class, and the definition of KubeVirt's own CR. */
 export function firstObjects(): KubernetesObject[] {
   return [
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: KUBEVIRT } },
+    namespaceOf(KUBEVIRT),
     {
       apiVersion: 'scheduling.k8s.io/v1',
       kind: 'PriorityClass',

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isNotFound } from '../../../kube/client.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import type { VmiShape } from '../../../model/shapes.ts';
-import { NAMESPACE } from '../cluster.ts';
+import { NAMESPACE, unlessNotFound } from '../cluster.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { GUEST_IS_UP } from './guest-kernel.ts';
 import { GUEST_IMAGE, GUEST_INITRAMFS, GUEST_KERNEL } from './images.ts';
@@ -93,26 +92,13 @@ interface SeenPod {
 }
 
 /** A VM of the scenario, and its outcome. */
-export interface Machine {
-  readonly name: string;
-  vmi(): Promise<SeenVmi>;
-  /** Its launcher. @throws Error if there is none */
-  launcher(): Promise<SeenPod>;
-  /** One line about why it does not run yet. */
-  state(): Promise<string>;
-  /** The guest's output on its serial console. */
-  console(): Promise<string>;
-  /** libvirt's own description of the domain. */
-  domain(): Promise<string>;
-  /** QEMU's threads. */
-  threads(): Promise<readonly Thread[]>;
-  remove(): Promise<void>;
-}
+export type Machine = Awaited<ReturnType<typeof createMachine>>;
 
-export async function createMachine(scene: Scene, name: string, options: MachineOptions): Promise<Machine> {
+export async function createMachine(scene: Scene, name: string, options: MachineOptions) {
   const { cluster, lab, undo } = scene;
   const { client } = cluster;
   await client.create(VMS, virtualMachine(name, options));
+  /** Its launcher. @throws Error if there is none */
   const launcher = async () => {
     const { items } = (await client.get(PODS)) as { items: SeenPod[] };
     const own = items.filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
@@ -126,12 +112,14 @@ export async function createMachine(scene: Scene, name: string, options: Machine
     if (found.length !== 1 || found[0] === '') throw new Error(`VM ${name}: QEMU does not run`);
     return Number(found[0]);
   };
-  const machine: Machine = {
+  const readVmi = async () => (await client.get(`${VMIS}/${name}`)) as SeenVmi;
+  const machine = {
     name,
-    vmi: async () => (await client.get(`${VMIS}/${name}`)) as SeenVmi,
+    vmi: readVmi,
     launcher,
+    /** One line about why it does not run yet. */
     async state() {
-      const vmi = await machine.vmi().catch(() => undefined);
+      const vmi = await readVmi().catch(() => undefined);
       const pod = await launcher().catch(() => undefined);
       const conditions = vmi?.status?.conditions?.filter(({ status, message }) => status === 'False' && message) ?? [];
       return [
@@ -140,15 +128,18 @@ export async function createMachine(scene: Scene, name: string, options: Machine
         `launcher ${pod?.status.phase} ${pod?.status.reason ?? ''} ${pod?.status.message ?? ''}`,
       ].join('; ');
     },
+    /** The guest's output on its serial console. */
     async console() {
       const { metadata } = await launcher();
       return lab.run(`cat /var/log/pods/${NAMESPACE}_${metadata.name}_${metadata.uid}/guest-console-log/*.log`);
     },
+    /** libvirt's own description of the domain. */
     async domain() {
       const enter = `nsenter -t ${await pid()} -m -n -p -S 107 -G 107`;
       return lab.run(`${enter} virsh -c '${LIBVIRT}' dumpxml ${NAMESPACE}_${name}`);
     },
-    async threads() {
+    /** QEMU's threads. */
+    async threads(): Promise<readonly Thread[]> {
       const tasks = `/proc/${await pid()}/task`;
       const each = `echo "$t $(grep Cpus_allowed_list $t/status | cut -f2) $(cat $t/comm)"`;
       const listed = await lab.run(`cd ${tasks} && for t in *; do ${each}; done`);
@@ -188,7 +179,3 @@ const exists = (get: () => Promise<unknown>) =>
     () => true,
     () => false,
   );
-
-function unlessNotFound(error: unknown): void {
-  if (!isNotFound(error)) throw error;
-}

@@ -5,6 +5,7 @@ import { stringify } from 'yaml';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 import { serverOf } from '../../faults/world/through-gate.ts';
+import { writeCertificate } from '../../real/certificate-files.ts';
 import { binary, type KubernetesObject } from '../../real/control-plane.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from '../../real/demo/webhook-configurations.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
@@ -34,10 +35,7 @@ export async function startControlDaemons(
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   undo(() => rm(directory, { recursive: true }));
   const authority = createCertificateAuthority('plumbline-lab');
-  const { cert, key } = authority.issue(['127.0.0.1']);
-  const [certFile, keyFile] = [join(directory, 'tls.crt'), join(directory, 'tls.key')];
-  await writeFile(certFile, cert);
-  await writeFile(keyFile, key, { mode: 0o600 });
+  const [certFile, keyFile] = await writeCertificate(directory, 'tls', authority, ['127.0.0.1']);
   const base = baseObjects();
   // Their policies would refuse pods of other scenarios.
   undo(async () =>
@@ -56,23 +54,13 @@ export async function startControlDaemons(
   const start = async (name: string, ...args: readonly string[]) => {
     const file = await accountConfig(scene, directory, `plumbline-${name}`, SYSTEM);
     const [port, probePort] = [await freePort(), await freePort()];
-    const flags = ['--port', String(port), '--probe-port', String(probePort)];
-    const program = startProgram(
-      name,
-      process.execPath,
-      [
-        join(dist, `${name}.cjs`),
-        '--host',
-        '127.0.0.1',
-        '--probe-host',
-        '127.0.0.1',
-        ...flags,
-        '--kubeconfig',
-        file,
-        ...args,
-      ],
-      join(directory, `${name}.log`),
-    );
+    const command = [
+      join(dist, `${name}.cjs`),
+      ...['--host', '127.0.0.1', '--port', String(port), '--kubeconfig', file],
+      ...['--probe-host', '127.0.0.1', '--probe-port', String(probePort)],
+      ...args,
+    ];
+    const program = startProgram(name, process.execPath, command, join(directory, `${name}.log`));
     undo(() => program.stop());
     await holds(`the ${name} is ready with its own service account`, async () => {
       program.assertAlive();
@@ -126,15 +114,10 @@ async function startScheduler({ lab, undo }: Scene, directory: string, port: num
     extenders,
   };
   await writeFile(config, stringify(settings));
-  const own = [
-    '--authentication-kubeconfig',
-    admin,
-    '--authorization-kubeconfig',
-    admin,
-    '--bind-address',
-    '127.0.0.1',
+  const args = [
+    ...['--config', config, '--authentication-kubeconfig', admin, '--authorization-kubeconfig', admin],
+    ...['--bind-address', '127.0.0.1', '--secure-port', String(await freePort())],
   ];
-  const args = ['--config', config, ...own, '--secure-port', String(await freePort())];
   const program = startProgram('kube-scheduler', binary('kube-scheduler'), args, join(directory, 'scheduler.log'));
   undo(() => program.stop());
 }

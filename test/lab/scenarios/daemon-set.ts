@@ -2,12 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isNotFound } from '../../../kube/client.ts';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { root } from '../../support/bundles.ts';
-import type { Cluster, LabNode } from '../cluster.ts';
+import { type Cluster, type LabNode, unlessNotFound } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
 import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
 import { NODE_ARCHIVE, NODE_IMAGE } from '../machine/parts.ts';
@@ -36,9 +35,7 @@ export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode
   await applyAgentObjects(lab, cluster, node);
 
   const stop = async () => {
-    await client.delete(`${DAEMON_SETS}/${NAME}`).catch((error: unknown) => {
-      if (!isNotFound(error)) throw error;
-    });
+    await client.delete(`${DAEMON_SETS}/${NAME}`).catch(unlessNotFound);
     const end = monotonicSeconds() + GONE_WITHIN;
     while ((await podsOf(client)).length > 0) {
       if (monotonicSeconds() > end) throw new Error(`the agent's pod is still there after ${GONE_WITHIN} s`);

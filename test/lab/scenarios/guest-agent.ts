@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import * as z from 'zod';
-import { isNotFound } from '../../../kube/client.ts';
 import { NODE_TOPOLOGY_API as API } from '../../../kube/node-topology.ts';
-import type { KubernetesObject } from '../../real/control-plane.ts';
+import { type KubernetesObject, namespaceOf } from '../../real/control-plane.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
-import type { Cluster, LabNode } from '../cluster.ts';
+import { type Cluster, type LabNode, unlessNotFound } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
 
 const HOME = '/opt/plumbline-lab/agent';
@@ -18,7 +17,7 @@ const UNIT = 'plumbline-lab-agent';
 const LOG = '/run/plumbline-lab-agent.log';
 const STATE = '/var/lib/plumbline';
 /** The namespace of the DPUs’ Leases. */
-const NETWORK = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } };
+const NETWORK = namespaceOf('ovn-kubernetes');
 const TOKEN_SECONDS = 24 * 3600;
 const ACCOUNT = '/api/v1/namespaces/plumbline-system/serviceaccounts/plumbline-node-agent';
 
@@ -91,9 +90,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
 /** The shipped CRD, RBAC and policy. An earlier run's report could be mistaken for this one's, so it is deleted. */
 export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNode): Promise<void> {
   applyObjects(lab, [NETWORK, ...agentObjects()]);
-  await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch((error: unknown) => {
-    if (!isNotFound(error)) throw error;
-  });
+  await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch(unlessNotFound);
 }
 
 /** Namespaces, definitions, permissions, and the policies that restrict agents: others would refuse pods of the lab. */

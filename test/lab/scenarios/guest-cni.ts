@@ -43,14 +43,7 @@ export const PRIMARIES = {
 } as const;
 
 /** The guest's networks, and its runtime's state. */
-export interface GuestCni {
-  write(primary: keyof typeof PRIMARIES): Promise<void>;
-  /** The existing configurations, in the runtime's order. */
-  files(): Promise<readonly string[]>;
-  read(file: string): Promise<Record<string, unknown>>;
-  /** Kills a pod's sandbox, like an out-of-memory killer. */
-  killSandbox(podUid: string): Promise<void>;
-}
+export type GuestCni = Awaited<ReturnType<typeof useCni>>;
 
 /** The file of the real multus; undefined if MULTUS_ASSETS names no folder with it. */
 export function realMultus(): string | undefined {
@@ -59,7 +52,7 @@ export function realMultus(): string | undefined {
 }
 
 /** Installs the plugin for CNI 1.1.0, and multus if there is one; the end of the scenario restores everything. */
-export async function useCni({ lab, undo }: Scene): Promise<GuestCni> {
+export async function useCni({ lab, undo }: Scene) {
   const kept = '/var/lib/plumbline-lab-cni.tar';
   await lab.run(`tar -cf ${kept} ${CONF_DIR}`);
   undo(() => lab.run(`rm -rf ${CONF_DIR}/* ${BIN_DIR}/plumbline-gate && tar -C / -xf ${kept} && rm ${kept}`));
@@ -71,14 +64,16 @@ export async function useCni({ lab, undo }: Scene): Promise<GuestCni> {
     undo(() => lab.run(`rm -rf ${BIN_DIR}/multus /var/lib/cni/multus`));
   }
   return {
-    async write(primary) {
+    async write(primary: keyof typeof PRIMARIES) {
       const { file, conf } = PRIMARIES[primary];
       const path = `${CONF_DIR}/${file}`;
       await lab.run(`cat >${path}.tmp && mv ${path}.tmp ${path}`, JSON.stringify(conf));
     },
-    files: async () => (await lab.run(`ls ${CONF_DIR}`)).trim().split('\n'),
-    read: async (file) => JSON.parse(await lab.run(`cat ${CONF_DIR}/${file}`)) as Record<string, unknown>,
-    async killSandbox(podUid) {
+    /** The existing configurations, in the runtime's order. */
+    files: async (): Promise<readonly string[]> => (await lab.run(`ls ${CONF_DIR}`)).trim().split('\n'),
+    read: async (file: string) => JSON.parse(await lab.run(`cat ${CONF_DIR}/${file}`)) as Record<string, unknown>,
+    /** Kills a pod's sandbox, like an out-of-memory killer. */
+    async killSandbox(podUid: string) {
       const filter = `labels."io.kubernetes.pod.uid"==${podUid},labels."io.cri-containerd.kind"==sandbox`;
       await lab.run(`ctr -n k8s.io task kill -s SIGKILL "$(ctr -n k8s.io containers list -q '${filter}' | head -n 1)"`);
     },

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
-import type { Cluster } from '../cluster.ts';
-import { NAMESPACE } from '../cluster.ts';
+import { type Cluster, NAMESPACE } from '../cluster.ts';
 import { KUBELET_ROOT } from '../guest.ts';
 import type { Lab } from '../lab.ts';
 import { manifestOf } from '../pods.ts';
@@ -43,31 +42,20 @@ const eventList = z.object({
 const checkpoint = z.object({ entries: z.record(z.string(), z.record(z.string(), z.string())).nullish() });
 
 /** Pods of a scenario, and their outcomes. */
-export interface ScenePods {
-  /**
-   * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
-   * @param more fields of the pod's spec
-   */
-  create(name: string, resources: Readonly<Record<string, string>>, more?: object): Promise<ScenePod>;
-  remove(pod: ScenePod): Promise<void>;
-  /**
-   * `Running`, the waiting reason of its container (`CreateContainerConfigError: …`), or why the kubelet refused it.
-   */
-  state(pod: ScenePod): Promise<string>;
-  /** The CPUs of the pod's only container in the kubelet's checkpoint, as a list; '' for none. */
-  cpus(pod: ScenePod): Promise<string>;
-  /** The pod's Events as `reason: message`. */
-  events(pod: ScenePod): Promise<readonly string[]>;
-}
+export type ScenePods = ReturnType<typeof createScenePods>;
 
 /** Seconds to remove one on emulated hardware. */
 const CLEARED = 600;
 
-export function createScenePods(lab: Lab, cluster: Cluster, node: string): ScenePods {
+export function createScenePods(lab: Lab, cluster: Cluster, node: string) {
   const { client } = cluster;
   const base = `/api/v1/namespaces/${NAMESPACE}`;
   return {
-    async create(name, resources, more = {}) {
+    /**
+     * @param resources limits in addition to memory: `{ cpu: '2', 'plumbline.dev/tunnel': '1' }`
+     * @param more fields of the pod's spec
+     */
+    async create(name: string, resources: Readonly<Record<string, string>>, more: object = {}): Promise<ScenePod> {
       const main = { name: 'main', resources: { limits: { memory: '16Mi', ...resources } } };
       const manifest = manifestOf({ spec: { containers: [main], initContainers: [] } }, name, node);
       const uid = await cluster.create({
@@ -76,12 +64,13 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
       });
       return { name, uid };
     },
-    async remove({ name, uid }) {
+    async remove({ name, uid }: ScenePod) {
       await cluster.remove(name, CLEARED);
       // The API server deletes the pod a moment before the kubelet's CPU manager does.
       while ((await entriesOf(lab))[uid] !== undefined) await delay(200);
     },
-    async state({ name }) {
+    /** `Running`, the waiting reason of its container (`CreateContainerConfigError: …`), or why the kubelet refused it. */
+    async state({ name }: ScenePod): Promise<string> {
       const { status } = podStatus.parse(await client.get(`${base}/pods/${name}`));
       if (status.phase === 'Failed') return `Failed: ${status.reason}: ${status.message}`;
       const [main] = status.containerStatuses;
@@ -89,8 +78,10 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string): Scene
       if (waiting) return `${waiting.reason}: ${waiting.message}`;
       return main?.state.running ? 'Running' : status.phase;
     },
-    cpus: async ({ uid }) => Object.values((await entriesOf(lab))[uid] ?? {})[0] ?? '',
-    async events({ name, uid }) {
+    /** The CPUs of the pod's only container in the kubelet's checkpoint, as a list; '' for none. */
+    cpus: async ({ uid }: ScenePod): Promise<string> => Object.values((await entriesOf(lab))[uid] ?? {})[0] ?? '',
+    /** The pod's Events as `reason: message`. */
+    async events({ name, uid }: ScenePod): Promise<readonly string[]> {
       const { items } = eventList.parse(
         await client.get(`${base}/events`, { query: { fieldSelector: `involvedObject.name=${name}` } }),
       );

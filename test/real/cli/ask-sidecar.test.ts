@@ -5,7 +5,7 @@ import { buildCli, plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { listen } from '../../console/events.ts';
 import { needs } from '../../support/parts.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import { type KubernetesObject, onControlPlane } from '../control-plane.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
 import { userOfGuide } from './role-of-guide.ts';
 import { MERGE, NODE, POD, type SidecarStage, SYSTEM, startSidecarStage } from './sidecar-stage.ts';
@@ -19,10 +19,8 @@ const onNode = { 'kubernetes.io/hostname': NODE };
 
 /** `explain`, `doctor` and the console have the answer of the extender in kube-scheduler's pod, over a port-forward. */
 describe('explain, doctor and the console with the extender in kube-scheduler’s pod, through a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('root');
-  this.timeout(300_000);
   let stage: SidecarStage;
 
   before(async () => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
+import { listenOnLoopback } from '../processes.ts';
 
 /**
  * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller
@@ -39,8 +40,8 @@ export function kubeletFlags(directory: string, authority: CertificateAuthority)
 const PROTOCOL = 'v4.channel.k8s.io';
 const [DATA, ERROR] = [0, 1];
 
-export async function createKubeletStandIn(address: string, authority: CertificateAuthority): Promise<KubeletStandIn> {
-  const { cert, key } = authority.issue([address]);
+export async function createKubeletStandIn(authority: CertificateAuthority): Promise<KubeletStandIn> {
+  const { cert, key } = authority.issue(['127.0.0.1']);
   const asked: { url: string; protocols: string }[] = [];
   const pods = new Map<string, ReadonlyMap<number, number>>();
   const sockets = new Set<Socket>();
@@ -67,12 +68,8 @@ export async function createKubeletStandIn(address: string, authority: Certifica
     if (wanted.length !== 1 || !(port > 0 && port < 65_536)) return refuse(socket, 400, 'invalid port');
     upgrades.handleUpgrade(request, socket, head, (connection) => serve(connection, port, ports.get(port)));
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, address, resolve);
-  });
-  const bound = server.address();
   return {
-    port: typeof bound === 'object' && bound !== null ? bound.port : 0,
+    port: await listenOnLoopback(server),
     asked,
     pods,
     async stop() {

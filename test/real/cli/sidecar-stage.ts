@@ -7,7 +7,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort } from '../processes.ts';
 import { readyNode, report, topologyOf } from '../scheduler/stage.ts';
@@ -37,7 +37,7 @@ export async function startSidecarStage(): Promise<SidecarStage> {
   };
   try {
     const authority = createCertificateAuthority('kubelets');
-    const kubelet = await createKubeletStandIn('127.0.0.1', authority);
+    const kubelet = await createKubeletStandIn(authority);
     undo.push(kubelet.stop);
     const plane = await startControlPlane({
       apiServerArgs: [
@@ -48,7 +48,7 @@ export async function startSidecarStage(): Promise<SidecarStage> {
     });
     undo.push(plane.stop);
     await plane.create(...schedulerObjects());
-    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
+    await plane.create(namespaceOf('ovn-kubernetes'));
     await addNodes(plane, kubelet.port);
 
     const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
@@ -104,11 +104,6 @@ async function addNodes(plane: ControlPlane, kubeletPort: number): Promise<void>
     await report(plane.client, NODE, full);
     return true;
   });
-  await plane.create({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: POD, namespace: SYSTEM },
-    spec: { nodeName: NODE, containers: [{ name: 'kube-scheduler', image: 'x' }] },
-  });
+  await plane.create(podOf({ name: POD, namespace: SYSTEM }, { nodeName: NODE }));
   await plane.client.patch(`/api/v1/namespaces/${SYSTEM}/pods/${POD}/status`, MERGE, { status: { phase: 'Running' } });
 }

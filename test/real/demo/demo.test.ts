@@ -4,6 +4,7 @@ import type { Printer, StepReport } from '../../../cli/demo/printer.ts';
 import { fitErrorMessage } from '../../../sandbox/scheduler/decision.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { createRealCluster } from './real-cluster.ts';
 
 /** Keeps what the steps came to, and shows nothing. */
@@ -22,9 +23,7 @@ function recorder(): Printer & { readonly reports: readonly StepReport[] } {
 
 describe('the demo on a real control plane', function () {
   needs('linux');
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   before(() => buildOnce());
 
   it('passes every step with real admission, scheduling through the extender, permissions and Leases', async () => {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
-import { createGateFixture, type GateFixture, PASS } from '../../native/gate.ts';
+import { createGateFixture, PASS } from '../../native/gate.ts';
 import { buildOnce, root } from '../../support/bundles.ts';
-import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
+import { DPUS, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
 
 /** In seconds. */
 export const INTERVAL = 1;
@@ -14,25 +14,7 @@ export const NODE = 'worker-dpu';
 const SYSTEM = 'plumbline-system';
 
 /** A real control plane with the extender for its scheduler, and one node whose network runs on a DPU. */
-export interface DpuScene {
-  readonly installed: InstalledAgents;
-  /** Calls the host's gate for a network. */
-  callGate(verb: string): ReturnType<GateFixture['call']>;
-  /** The code of the gate's error; undefined if it lets the call pass. Default: ADD. */
-  gateCode(verb?: string): Promise<unknown>;
-  startHost(...more: string[]): Promise<DaemonProcess>;
-  startDpu(rundir: string): Promise<DaemonProcess>;
-  /** Creates a pod for the scheduler. @returns its uid */
-  pod(name: string, more?: object): Promise<string>;
-  /** Creates a pod that runs on the node, with a status as from its kubelet. @returns its uid */
-  runningPod(name: string): Promise<string>;
-  readPod(name: string): Promise<PodObject>;
-  /** The node's DPUReady condition: its status and reason. */
-  condition(): Promise<string | undefined>;
-  /** A check whether the condition has that status. */
-  isCondition(status: string): () => Promise<boolean>;
-  stop(): Promise<void>;
-}
+export type DpuScene = Awaited<ReturnType<typeof createDpuScene>>;
 
 export interface PodObject {
   readonly metadata: { readonly uid: string; readonly deletionTimestamp?: string };
@@ -51,7 +33,7 @@ function copyOfBundles(): string {
   return join(directory, 'dist');
 }
 
-export async function createDpuScene(): Promise<DpuScene> {
+export async function createDpuScene() {
   const dist = copyOfBundles();
   const installed = await installAgents([NODE], WITH_DPUS);
   const { plane } = installed;
@@ -69,11 +51,13 @@ export async function createDpuScene(): Promise<DpuScene> {
   const timing = ['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)];
   const base = '/api/v1/namespaces/default/pods';
   const gate = createGateFixture();
+  /** Calls the host's gate for a network. */
   const callGate = (verb: string) => {
     const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
     return gate.call({ verb, conf, environment: { PLUMBLINE_RUN_DIR: directory } });
   };
-  const condition = async () => {
+  /** The node's DPUReady condition: its status and reason. */
+  const condition = async (): Promise<string | undefined> => {
     const { status } = (await plane.client.get(`/api/v1/nodes/${NODE}`)) as {
       status: { conditions?: { type: string; status: string; reason: string }[] };
     };
@@ -86,13 +70,14 @@ export async function createDpuScene(): Promise<DpuScene> {
   return {
     installed,
     callGate,
-    async gateCode(verb = 'ADD') {
+    /** The code of the gate's error; undefined if it lets the call pass. */
+    async gateCode(verb = 'ADD'): Promise<unknown> {
       const { stdout, json } = await callGate(verb);
       return stdout === '' ? undefined : json()['code'];
     },
     condition,
-    isCondition: (status) => async () => (await condition())?.startsWith(status) === true,
-    async startHost(...more) {
+    isCondition: (status: string) => async () => (await condition())?.startsWith(status) === true,
+    async startHost(...more: string[]) {
       // The kubeconfig of the client of this account.
       await installed.agent(NODE);
       return start('host', 'node-agent', [
@@ -104,7 +89,7 @@ export async function createDpuScene(): Promise<DpuScene> {
         ...more,
       ]);
     },
-    async startDpu(rundir) {
+    async startDpu(rundir: string) {
       await installed.account(DPUS, NODE);
       return start('dpu', 'node-agent', [
         ...['--node-name', NODE, '--mode', 'dpu', '--probe-port', '0', '--ovs-rundir', rundir],
@@ -113,7 +98,8 @@ export async function createDpuScene(): Promise<DpuScene> {
       ]);
     },
     pod: createPod,
-    async runningPod(name) {
+    /** Creates a pod that runs on the node, with a status as from its kubelet. @returns its uid */
+    async runningPod(name: string) {
       const uid = await createPod(name, { nodeName: NODE });
       const state = { running: { startedAt: '2026-01-01T00:00:00Z' } };
       const main = { name: 'main', image: 'x', imageID: 'x', ready: true, restartCount: 0, started: true, state };
@@ -121,7 +107,7 @@ export async function createDpuScene(): Promise<DpuScene> {
       await plane.client.patch(`${base}/${name}/status`, 'application/merge-patch+json', { status });
       return uid;
     },
-    readPod: async (name) => (await plane.client.get(`${base}/${name}`)) as PodObject,
+    readPod: async (name: string) => (await plane.client.get(`${base}/${name}`)) as PodObject,
     async stop() {
       await Promise.all(daemons.map((daemon) => daemon.stop()));
       await installed.stop();
@@ -131,6 +117,7 @@ export async function createDpuScene(): Promise<DpuScene> {
     },
   };
 
+  /** Creates a pod for the scheduler. @returns its uid */
   async function createPod(name: string, more: object = {}): Promise<string> {
     const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
     const spec = {

@@ -9,7 +9,7 @@ import { testMetrics } from '../../node-agent/support.ts';
 import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { type InstalledAgents, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
 
 const [OWN, OTHER] = ['worker-1', 'worker-2'];
@@ -24,9 +24,7 @@ interface Requested {
 }
 
 describe('the renewal of a DPU’s token, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledAgents;
   let admin: KubeClient;
   let dpu: KubeClient;
@@ -86,11 +84,8 @@ describe('the renewal of a DPU’s token, on a real API server', function () {
   ];
   for (const [what, args] of forged) {
     it(`a DPU may not request a token: ${what}`, async () => {
-      await installed.plane.create({
-        apiVersion: 'v1',
-        kind: 'ServiceAccount',
-        metadata: { name: args[0], namespace: args[3] ?? NAMESPACE },
-      });
+      const metadata = { name: args[0], namespace: args[3] ?? NAMESPACE };
+      await installed.plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata });
       assert.equal(await isRefused(...args), true);
     });
   }

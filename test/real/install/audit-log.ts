@@ -82,32 +82,14 @@ function requestOf({
   const asked = requestObject?.spec;
   if (asked?.resourceAttributes) {
     const { verb: asksTo, group = '', resource, subresource, name = '' } = asked.resourceAttributes;
-    return {
-      user: asked.user ?? '',
-      agent,
-      verb: asksTo,
-      group,
-      resource: joined(resource, subresource),
-      namespace: '',
-      name,
-      status: undefined,
-      uri,
-    };
+    const request = { verb: asksTo, group, resource: joined(resource, subresource), namespace: '', name };
+    return { ...request, user: asked.user ?? '', agent, status: undefined, uri };
   }
   if (objectRef === undefined) return undefined;
   const { apiGroup: group = '', resource, subresource, namespace = '', name = '' } = objectRef;
   const status = responseStatus?.code;
-  return {
-    user: user.username,
-    agent,
-    verb,
-    group,
-    resource: joined(resource, subresource),
-    namespace,
-    name,
-    status,
-    uri,
-  };
+  const request = { verb, group, resource: joined(resource, subresource), namespace, name };
+  return { ...request, user: user.username, agent, status, uri };
 }
 
 const joined = (resource: string, subresource?: string) => (subresource ? `${resource}/${subresource}` : resource);

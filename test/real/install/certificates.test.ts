@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
-import { needs, pathOf } from '../../support/parts.ts';
-import { type ControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
-import { objectsOf, render } from './rendered.ts';
+import { kubectlEnvironment, objectsOf, render } from './rendered.ts';
 
 const SCRIPT = join(root, 'manifests/overlays/development/certificates.sh');
 const SECRETS = '/api/v1/namespaces/plumbline-system/secrets';
@@ -19,15 +18,13 @@ interface Secret {
 }
 
 describe('the certificates of the development overlay', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let plane: ControlPlane;
 
   before(async () => {
     plane = await startControlPlane();
     await plane.create(
-      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } },
+      namespaceOf('plumbline-system'),
       ...DEFINITIONS,
       ...objectsOf(render('overlays/development')).filter(({ kind }) => kind.endsWith('WebhookConfiguration')),
     );
@@ -35,9 +32,7 @@ describe('the certificates of the development overlay', function () {
   after(() => plane?.stop());
 
   const run = (...args: readonly string[]) => {
-    const PATH = `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`;
-    const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH };
-    execFileSync(SCRIPT, args, { env, stdio: ['ignore', 'ignore', 'pipe'] });
+    execFileSync(SCRIPT, args, { env: kubectlEnvironment(plane.adminKubeconfig), stdio: ['ignore', 'ignore', 'pipe'] });
   };
   const certificate = async (name: string, field = 'tls.crt') => {
     const { data } = (await plane.client.get(`${SECRETS}/${name}`)) as Secret;

@@ -153,16 +153,9 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
         ...['--sysfs-root', node?.sysfs ?? '', '--kubelet-dir', node?.kubelet.directory ?? ''],
         ...['--kubelet-endpoint', node?.endpoint ?? '', '--network-map', of('networks.yaml')],
         ...['--ovs-rundir', of('ovs'), '--ovs-enabler', of('ovs/enabler'), '--state-dir', of('state')],
-        ...[
-          '--run-dir',
-          join(directory, name),
-          '--cni-conf-dir',
-          of('net.d'),
-          '--cni-bin-dir',
-          of('bin'),
-          ...LOCAL,
-          ...LEASE,
-        ],
+        ...['--run-dir', join(directory, name), '--cni-conf-dir', of('net.d'), '--cni-bin-dir', of('bin')],
+        ...LOCAL,
+        ...LEASE,
       ]);
     },
     async startDpu() {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { bindingOf, installPolicies, type Policies, userSubject } from '../webhook/policies-alone.ts';
 
 const MERGE = 'application/merge-patch+json';
@@ -18,9 +18,7 @@ const KUBELET_REASONS = [
 ];
 
 describe('Events that explain and doctor rely on, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let tenant: KubeClient;
   let kubelet: KubeClient;

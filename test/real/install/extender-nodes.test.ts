@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient, KubeError } from '../../../kube/client.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { installPolicies, type Policies } from '../webhook/policies-alone.ts';
 
 const MERGE = 'application/merge-patch+json';
@@ -20,9 +20,7 @@ interface SeenNode {
 
 /** S12: the extender's token may write what the extender writes on nodes, and nothing else. */
 describe('what the extender may write on nodes, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let extender: KubeClient;
 

@@ -4,8 +4,8 @@ import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { type Removal, removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
 import { installInterceptor } from '../virt-api.ts';
 import { bindingOf, installPolicies, type Policies } from '../webhook/policies-alone.ts';
 
@@ -26,9 +26,7 @@ interface PodOptions {
 }
 
 describe('which pods the extender may remove, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let extender: KubeClient;
   let scheduler: KubeClient;
@@ -39,7 +37,7 @@ describe('which pods the extender may remove, on a real API server', function ()
     extender = await installed.account('plumbline-system', 'plumbline-scheduler-plugin');
     scheduler = await installed.account('plumbline-system', 'plumbline-scheduler');
     await installed.plane.create(
-      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } },
+      namespaceOf('ovn-kubernetes'),
       bindingOf(
         { kind: 'ServiceAccount', name: 'plumbline-scheduler', namespace: 'plumbline-system' },
         'plumbline-scheduler-plugin',
@@ -66,16 +64,9 @@ describe('which pods the extender may remove, on a real API server', function ()
     const { annotations = { 'kubevirt.io/domain': 'vm' } } = options;
     const pods = `/api/v1/namespaces/${namespace}/pods`;
     const amounts = { cpu: '4', memory: '64Mi' };
-    await installed.client.create(pods, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, labels, annotations },
-      spec: {
-        ...(node !== '' && { nodeName: node }),
-        terminationGracePeriodSeconds: 0,
-        containers: [{ name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } }],
-      },
-    });
+    const containers = [{ name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } }];
+    const spec = { ...(node !== '' && { nodeName: node }), terminationGracePeriodSeconds: 0, containers };
+    await installed.client.create(pods, podOf({ name, labels, annotations }, spec));
     if (phase !== 'Pending') await installed.client.patch(`${pods}/${name}/status`, MERGE, { status: { phase } });
   };
   const viewOf = async (name: string) =>

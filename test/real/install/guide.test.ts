@@ -10,6 +10,7 @@ import { readBlocks } from '../../demo/guide-blocks.ts';
 import { root } from '../../support/bundles.ts';
 import { needs, pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { namespaceOf } from '../control-plane.ts';
 import { launcherFor, localnet, reportingNode } from '../webhook/objects.ts';
 import { sceneOf } from '../webhook/stage.ts';
 import { SYSTEM } from './daemons.ts';
@@ -74,9 +75,8 @@ describe('docs/tasks/install.md, on a real API server', function () {
   before(async () => {
     buildCli();
     stage = await startOrderStage([...DEFINITIONS, KUBEVIRTS]);
-    const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     const labels = { 'kubevirt.io/cpumanager': 'true', cpumanager: 'true' };
-    await stage.plane.create(...['kubevirt', 'tenants', 'others'].map(namespace), {
+    await stage.plane.create(...['kubevirt', 'tenants', 'others'].map(namespaceOf), {
       apiVersion: 'v1',
       kind: 'Node',
       metadata: { name: 'worker-1', labels },

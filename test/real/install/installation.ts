@@ -1,22 +1,21 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
-import type { KubeClient } from '../../../kube/client.ts';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, podOf, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
 import { readyNode } from '../scheduler/stage.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
 import { createNodeStandIn, type NodeStandIn } from './node-stand-in.ts';
-import { objectsOf, render } from './rendered.ts';
+import { kubectlEnvironment, objectsOf, render } from './rendered.ts';
 import { createWayToTheCluster, type WayToTheCluster } from './to-the-cluster.ts';
 
 /**
@@ -24,24 +23,7 @@ import { createWayToTheCluster, type WayToTheCluster } from './to-the-cluster.ts
  * script of the development overlay, the daemons from the files of their images, each with a token of its shipped
  * service account and the arguments of its shipped workload. The test changes nothing in the API.
  */
-export interface Installation {
-  readonly plane: ControlPlane;
-  readonly client: KubeClient;
-  /** The applied objects. */
-  readonly objects: readonly KubernetesObject[];
-  readonly nodes: ReadonlyMap<string, NodeStandIn>;
-  /** The authority of the webhook's certificate, PEM. */
-  ca(): string;
-  /** Every request of Plumbline's accounts so far. */
-  requests(): AuditedRequest[];
-  startWebhook(): Promise<DaemonProcess>;
-  /** A pod of the Deployment with a kube-scheduler and its extender. */
-  startPair(hostName: string): Promise<SchedulerPair>;
-  startAgent(node: string): Promise<DaemonProcess>;
-  startDpu(): Promise<DaemonProcess>;
-  startConsole(): Promise<DaemonProcess>;
-  stop(): Promise<void>;
-}
+export type Installation = Awaited<ReturnType<typeof install>>;
 
 export interface SchedulerPair {
   readonly extender: DaemonProcess;
@@ -54,7 +36,7 @@ export const OVERLAY = {
   components: ['base/node-agent/components/gate', 'components/console', 'components/monitoring'],
 } as const;
 
-export async function install(): Promise<Installation> {
+export async function install() {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-install-'));
   const file = (name: string) => join(directory, name);
   const undo: (() => Promise<unknown>)[] = [async () => rmSync(directory, { recursive: true, force: true })];
@@ -83,10 +65,13 @@ export async function install(): Promise<Installation> {
     return {
       plane,
       client: plane.client,
+      /** The applied objects. */
       objects,
-      nodes,
+      /** The authority of the webhook's certificate, PEM. */
       ca: () => readFileSync(file('ca.crt'), 'utf8'),
-      requests: () => readAuditLog(file('audit.log')),
+      nodes: nodes as ReadonlyMap<string, NodeStandIn>,
+      /** Every request of Plumbline's accounts so far. */
+      requests: (): AuditedRequest[] => readAuditLog(file('audit.log')),
       startAgent: daemons.startAgent,
       startDpu: daemons.startDpu,
       startConsole: daemons.startConsole,
@@ -100,7 +85,8 @@ export async function install(): Promise<Installation> {
         });
         return webhook;
       },
-      async startPair(hostName) {
+      /** A pod of the Deployment with a kube-scheduler and its extender. */
+      async startPair(hostName: string): Promise<SchedulerPair> {
         const extender = await daemons.startSidecar(hostName);
         const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
         const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
@@ -138,10 +124,8 @@ async function apply(plane: ControlPlane, caFile: string): Promise<void> {
     { ...namespace, metadata: { name: 'tenant' } },
     ...DEFINITIONS,
   );
-  const kubectl = pathOf('kubectl');
-  const path = `${dirname(kubectl)}:${process.env.PATH ?? ''}`;
-  const env = { ...process.env, KUBECONFIG: plane.adminKubeconfig, PATH: path };
-  execFileSync(kubectl, ['apply', '--server-side', '--validate=strict', '-f', '-'], {
+  const env = kubectlEnvironment(plane.adminKubeconfig);
+  execFileSync(pathOf('kubectl'), ['apply', '--server-side', '--validate=strict', '-f', '-'], {
     input: render(OVERLAY.folder, OVERLAY.components),
     env,
     stdio: ['pipe', 'ignore', 'inherit'],
@@ -158,10 +142,6 @@ async function createNode(plane: ControlPlane, name: string, { spec }: Workload)
   };
   const labels = { 'kubernetes.io/os': 'linux', ...(name === DPU_WORKER && { 'k8s.ovn.org/dpu-host': '' }) };
   const status = { nodeInfo: { kubeletVersion: 'v1.36.2' } };
-  await plane.create(readyNode(name, amounts, { labels, status }), {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name: `agent-${name}`, namespace: SYSTEM },
-    spec: { ...spec.template.spec, nodeName: name },
-  });
+  const agent = podOf({ name: `agent-${name}`, namespace: SYSTEM }, { ...spec.template.spec, nodeName: name });
+  await plane.create(readyNode(name, amounts, { labels, status }), agent);
 }

@@ -9,6 +9,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeletConfiguration } from '../../../sandbox/kubelet/managers.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { createFakeKubelet, type FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
+import { listenOnLoopback } from '../processes.ts';
 
 /** The node of an agent: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
 export interface NodeStandIn {
@@ -63,15 +64,12 @@ export async function createNodeStandIn(name: string, directory: string, client:
       response.end(status === 200 ? JSON.stringify({ kubeletconfig: parse(configuration) }) : '');
     });
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const address = server.address();
+  const port = await listenOnLoopback(server);
   return {
     name,
     sysfs,
     kubelet,
-    endpoint: `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,
+    endpoint: `127.0.0.1:${port}`,
     answers,
     async stop() {
       await kubelet.stop();

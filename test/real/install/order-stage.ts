@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
 import { startWebhook } from '../webhook/installed.ts';
 import {
   type CreatedPod,
@@ -15,6 +15,7 @@ import {
 } from '../webhook/objects.ts';
 import { sceneOf } from '../webhook/stage.ts';
 import { SYSTEM } from './daemons.ts';
+import { kubectlEnvironment } from './rendered.ts';
 import { createWayToTheCluster } from './to-the-cluster.ts';
 
 const TENANT = 'tenant';
@@ -40,37 +41,21 @@ export const UNTOUCHED: Verdict = {
   aligned: '3 CPUs',
 };
 
-export interface OrderStage {
-  readonly plane: ControlPlane;
-  /** @returns its exit status and its standard error */
-  kubectl(args: readonly string[], input?: string): { readonly status: number; readonly said: string };
-  /** Server-side, as in docs/tasks/install.md. */
-  apply(yaml: string, ...flags: readonly string[]): { readonly status: number; readonly said: string };
-  /** manifests/overlays/development/certificates.sh */
-  certificates(): void;
-  /** As its pod would: with the content of the Secret, behind the Service. */
-  startWebhook(): Promise<{ stop(): Promise<void> }>;
-  verdict(): Promise<Verdict>;
-  isSwitchedOn(): Promise<boolean>;
-  stop(): Promise<void>;
-}
+export type OrderStage = Awaited<ReturnType<typeof startOrderStage>>;
 
 /** A real API server that reaches Services, without Plumbline. */
-export async function startOrderStage(definitions: readonly KubernetesObject[]): Promise<OrderStage> {
+export async function startOrderStage(definitions: readonly KubernetesObject[]) {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-order-'));
   const way = await createWayToTheCluster(directory);
   writeFileSync(join(directory, 'egress.yaml'), way.configuration);
   const plane = await startControlPlane({
     apiServerArgs: ['--egress-selector-config-file', join(directory, 'egress.yaml')],
   });
-  await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: TENANT } }, ...definitions);
-  const env = {
-    ...process.env,
-    KUBECONFIG: plane.adminKubeconfig,
-    PATH: `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`,
-  };
+  await plane.create(namespaceOf(TENANT), ...definitions);
+  const env = kubectlEnvironment(plane.adminKubeconfig);
   let stopWebhook = async () => {};
-  const kubectl: OrderStage['kubectl'] = (args, input = '') => {
+  /** @returns its exit status and its standard error */
+  const kubectl = (args: readonly string[], input = '') => {
     const { status, stderr } = spawnSync(pathOf('kubectl'), args, { input, env, encoding: 'utf8' });
     return { status: status ?? 1, said: stderr.trim() };
   };
@@ -90,23 +75,21 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
   const ordinary = (annotations: object) => {
     const amounts = { cpu: '3', memory: '1Gi' };
     const containers = [{ name: 'main', image: 'none', resources: { requests: amounts, limits: amounts } }];
-    return outcome({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { generateName: 'web-', namespace: TENANT, annotations },
-      spec: { containers },
-    });
+    return outcome(podOf({ generateName: 'web-', namespace: TENANT, annotations }, { containers }));
   };
 
   return {
     plane,
     kubectl,
-    apply: (yaml, ...flags) => kubectl(['apply', '--server-side', ...flags, '-f', '-'], yaml),
+    /** Server-side, as in docs/tasks/install.md. */
+    apply: (yaml: string, ...flags: readonly string[]) =>
+      kubectl(['apply', '--server-side', ...flags, '-f', '-'], yaml),
     certificates() {
       const script = join(root, 'manifests/overlays/development/certificates.sh');
       const { status, stderr } = spawnSync(script, [], { env, encoding: 'utf8' });
       if (status !== 0) throw new Error(`certificates.sh: ${stderr}`);
     },
+    /** As its pod would: with the content of the Secret, behind the Service. */
     async startWebhook() {
       const { data } = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/secrets/plumbline-webhook-tls`)) as {
         data: Record<string, string>;
@@ -122,7 +105,7 @@ export async function startOrderStage(definitions: readonly KubernetesObject[]):
         },
       };
     },
-    async verdict() {
+    async verdict(): Promise<Verdict> {
       return {
         unrelated: await ordinary({}),
         networks: await launcher('networks', { networks: { data: 'data' } }),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane, podOf } from '../control-plane.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
 import { installInterceptor } from '../virt-api.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects.ts';
@@ -39,11 +40,9 @@ interface SeenPod {
 }
 
 describe('an installation on a real API server, with the shipped permissions', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('musl');
   needs('make');
-  this.timeout(300_000);
   let installed: Installation;
   let dpu: DaemonProcess;
   let pair: SchedulerPair;
@@ -84,12 +83,7 @@ describe('an installation on a real API server, with the shipped permissions', f
   const simplePod = (name: string, spec: object, marks: object = {}) => {
     const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
     const containers = [{ name: 'main', image: 'none', resources }];
-    const object = {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name, ...marks },
-      spec: { schedulerName: 'plumbline-scheduler', containers, ...spec },
-    };
+    const object = podOf({ name, ...marks }, { schedulerName: 'plumbline-scheduler', containers, ...spec });
     return installed.client.create(`${TENANT}/pods`, object) as Promise<SeenPod>;
   };
   const onDpuNode = { nodeSelector: { 'kubernetes.io/hostname': DPU_WORKER } };

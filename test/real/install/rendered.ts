@@ -1,11 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import type { KubernetesObject } from '../control-plane.ts';
+
+/** The environment of a program that calls kubectl for the cluster of a kubeconfig. */
+export function kubectlEnvironment(kubeconfig: string): NodeJS.ProcessEnv {
+  const PATH = `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`;
+  return { ...process.env, KUBECONFIG: kubeconfig, PATH };
+}
 
 /** The output of kubectl for a folder of manifests/, with components of manifests/. */
 export function render(folder: string, components: readonly string[] = []): string {

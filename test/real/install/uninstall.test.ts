@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
-import { needs, pathOf } from '../../support/parts.ts';
+import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { DPU_WORKER, SYSTEM, WORKER } from './daemons.ts';
 import { type Installation, install, OVERLAY } from './installation.ts';
+import { kubectlEnvironment } from './rendered.ts';
 
 const SCRIPT = join(root, 'manifests/uninstall.sh');
 const NODES = '/api/v1/nodes';
@@ -43,11 +44,7 @@ describe('uninstalling, on a real API server', function () {
   });
 
   const run = (program: string, ...args: string[]) => {
-    const env = {
-      ...process.env,
-      KUBECONFIG: installed.plane.adminKubeconfig,
-      PATH: `${dirname(pathOf('kubectl'))}:${process.env['PATH'] ?? ''}`,
-    };
+    const env = kubectlEnvironment(installed.plane.adminKubeconfig);
     return spawnSync(program, args, { env, encoding: 'utf8', maxBuffer: 2 ** 28 });
   };
   /** Everything that the API server has whose content names Plumbline, as `Kind namespace/name`. */

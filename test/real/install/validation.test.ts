@@ -4,8 +4,8 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
-import { needs, pathOf, skipFor } from '../../support/parts.ts';
-import { binary, type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { pathOf, skipFor } from '../../support/parts.ts';
+import { binary, type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
 import { objectsOf, render } from './rendered.ts';
 
@@ -36,16 +36,13 @@ const NEWER = ['base/policies/mutating'];
 const SCHEDULER_CONFIGURATIONS = ['base/scheduler/config.yaml', 'scheduler/loopback/kube-scheduler-config.yaml'];
 
 describe('the manifests and a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let plane: ControlPlane;
 
   before(async () => {
     plane = await startControlPlane({ apiServerArgs: ['--service-cluster-ip-range=10.96.0.0/16'] });
-    const namespace = (name: string): KubernetesObject => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     await plane.create(
-      ...['plumbline-system', 'plumbline-dpu', 'ovn-kubernetes'].map(namespace),
+      ...['plumbline-system', 'plumbline-dpu', 'ovn-kubernetes'].map(namespaceOf),
       ...DEFINITIONS,
       ...objectsOf(render('base/crd')),
     );

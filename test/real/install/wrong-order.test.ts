@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import { isNotFound } from '../../../kube/client.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf } from '../control-plane.ts';
 import { SYSTEM } from './daemons.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
 import { type OrderStage, startOrderStage, UNTOUCHED } from './order-stage.ts';
@@ -61,7 +61,7 @@ describe('an installation in the wrong order, on a real API server', function ()
     });
 
     it('every overlay applies without the kinds of missing products', async () => {
-      await stage.plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
+      await stage.plane.create(namespaceOf('ovn-kubernetes'));
       const dryRun = (yaml: string) => stage.apply(yaml, '--dry-run=server', '--force-conflicts');
       for (const overlay of ['kubevirt-ovn-kubernetes', 'dpu-host']) {
         const { status, said } = dryRun(render(`overlays/${overlay}`, ASIDE));

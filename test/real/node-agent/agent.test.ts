@@ -5,7 +5,7 @@ import { readNode } from '../../../node-agent/kube-objects/lease.ts';
 import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane, podOf } from '../control-plane.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 
 const OWN = 'worker-1';
@@ -39,9 +39,7 @@ const status = (more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus => (
 });
 
 describe('an agent and a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledAgents;
   let agent: KubeClient;
 
@@ -139,12 +137,9 @@ describe('an agent and a real API server', function () {
 
   it('writes Events about pods of its own node and VM instances only', async () => {
     for (const node of [OWN, OTHER]) {
-      await installed.plane.create({
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name: `vm-on-${node}`, namespace: 'default' },
-        spec: { nodeName: node, automountServiceAccountToken: false, containers: [{ name: 'compute', image: 'x' }] },
-      });
+      await installed.plane.create(
+        podOf({ name: `vm-on-${node}` }, { nodeName: node, automountServiceAccountToken: false }),
+      );
     }
     await eventually(
       () =>

@@ -6,7 +6,7 @@ import { testMetrics } from '../../node-agent/support.ts';
 import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from './installed.ts';
 
 const OWN = 'worker-1';
@@ -26,9 +26,7 @@ const AGENT_POLICY = deniedByPolicy('plumbline-node-agent');
 const DPU_POLICY = deniedByPolicy('plumbline-dpu');
 
 describe('the DPU’s Lease on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledAgents;
   let host: KubeClient;
   let dpu: KubeClient;

@@ -1,6 +1,5 @@
-import type { KubeClient } from '../../../kube/client.ts';
-import type { KubernetesObject } from '../control-plane.ts';
-import { installPolicies, type Policies, type PoliciesOptions } from '../webhook/policies-alone.ts';
+import { type KubernetesObject, namespaceOf, podOf } from '../control-plane.ts';
+import { installPolicies, type PoliciesOptions } from '../webhook/policies-alone.ts';
 
 const SYSTEM = 'plumbline-system';
 const ACCOUNT = 'plumbline-node-agent';
@@ -8,33 +7,25 @@ const ACCOUNT = 'plumbline-node-agent';
 export const DPUS = 'plumbline-dpu';
 
 /** A real API server with Plumbline's roles and policies, and nodes with agents. */
-export interface InstalledAgents extends Policies {
-  /** The client of the agent on a node, with the token of its pod. */
-  agent(node: string): Promise<KubeClient>;
-  /** A client with a token of the same account that is not bound to a pod. */
-  unbound(): Promise<KubeClient>;
-}
+export type InstalledAgents = Awaited<ReturnType<typeof installAgents>>;
 
 export async function installAgents(
   nodes: readonly string[],
   options: Pick<PoliciesOptions, 'apiServerArgs' | 'components'> = {},
-): Promise<InstalledAgents> {
+) {
   const policies = await installPolicies({
     ...options,
-    before: [{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } }],
+    before: [namespaceOf('ovn-kubernetes')],
     after: nodes.flatMap((name): KubernetesObject[] => [
       { apiVersion: 'v1', kind: 'Node', metadata: { name } },
-      {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name: `agent-${name}`, namespace: SYSTEM },
-        spec: { nodeName: name, serviceAccountName: ACCOUNT, containers: [{ name: 'node-agent', image: 'x' }] },
-      },
+      podOf({ name: `agent-${name}`, namespace: SYSTEM }, { nodeName: name, serviceAccountName: ACCOUNT }),
     ]),
   });
   return {
     ...policies,
-    agent: (node) => policies.account(SYSTEM, ACCOUNT, `agent-${node}`),
+    /** The client of the agent on a node, with the token of its pod. */
+    agent: (node: string) => policies.account(SYSTEM, ACCOUNT, `agent-${node}`),
+    /** A client with a token of the same account that is not bound to a pod. */
     unbound: () => policies.account(SYSTEM, ACCOUNT),
   };
 }

@@ -6,7 +6,7 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
 import { root } from '../../support/bundles.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 
 const [OWN, OTHER] = ['worker-1', 'worker-2'];
@@ -14,9 +14,7 @@ const PODS = '/api/v1/pods';
 const FILES = join(root, 'manifests/authorization');
 
 describe('the shipped authorization configuration, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-authorization-'));
   let installed: InstalledAgents;
   let agent: KubeClient;

@@ -12,22 +12,10 @@ export const canMakeCgroups =
     : existsSync(join(MOUNT, 'cpuset/cpuset.cpus')));
 
 /** The real cgroup of a container, in the version of this machine, as a kubelet and virt-handler create it. */
-export interface ContainerCgroup {
-  /** Used as the mount of cgroups; contains only this container's. */
-  readonly root: string;
-  readonly path: string;
-  /** Moves a process in, with all its threads. */
-  add(pid: number): void;
-  /** Creates `housekeeping` or changes its CPUs, and moves threads into it, as virt-handler does at each sync. */
-  keepHouse(cpus: string, tids: readonly number[]): void;
-  housekeeping(): string;
-  cpuset(): string;
-  /** Call it when nothing runs in it any more. */
-  remove(): void;
-}
+export type ContainerCgroup = ReturnType<typeof makeContainerCgroup>;
 
 /** @param directory for the stand-in of the mount with cgroup version 1 */
-export function makeContainerCgroup(directory: string, uid: string, id: string, cpus: string): ContainerCgroup {
+export function makeContainerCgroup(directory: string, uid: string, id: string, cpus: string) {
   const name = `plumbline-test-${process.pid}`;
   const top = join(MOUNT, ...(isV2 ? [] : ['cpuset']), name);
   const made: string[] = [];
@@ -52,10 +40,13 @@ export function makeContainerCgroup(directory: string, uid: string, id: string, 
     symlinkSync(top, join(directory, 'cpuset'));
   }
   return {
+    /** Used as the mount of cgroups; contains only this container's. */
     root,
     path,
-    add: (pid) => writeFileSync(join(path, 'cgroup.procs'), String(pid)),
-    keepHouse(own, tids) {
+    /** Moves a process in, with all its threads. */
+    add: (pid: number) => writeFileSync(join(path, 'cgroup.procs'), String(pid)),
+    /** Creates `housekeeping` or changes its CPUs, and moves threads into it, as virt-handler does at each sync. */
+    keepHouse(own: string, tids: readonly number[]) {
       if (existsSync(house)) {
         writeFileSync(join(house, 'cpuset.cpus'), own);
       } else if (isV2) {
@@ -71,6 +62,7 @@ export function makeContainerCgroup(directory: string, uid: string, id: string, 
     },
     housekeeping: () => readFileSync(join(house, 'cpuset.cpus'), 'utf8').trim(),
     cpuset: () => readFileSync(join(path, 'cpuset.cpus'), 'utf8').trim(),
+    /** Call it when nothing runs in it any more. */
     remove() {
       for (const one of made.reverse()) rmdirSync(one);
     },

@@ -1,24 +1,12 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import { pathOf } from '../../support/parts.ts';
 
-export interface Qemu {
-  readonly pid: number;
-  /** The socket of its monitor. */
-  readonly socket: string;
-  readonly process: ChildProcess;
-  /** Thread ids of the vCPUs by index, from their names. */
-  vcpus(): number[];
-  ioThreads(): number[];
-  emulator(): number[];
-  /** Every thread. */
-  threads(): number[];
-  stop(): Promise<void>;
-}
+export type Qemu = Awaited<ReturnType<typeof startQemu>>;
 
 /**
  * Starts a QEMU that emulates in software and is halted, and waits for its monitor.
@@ -30,7 +18,7 @@ export async function startQemu(
   vcpus: number,
   more: readonly string[] = [],
   thread: 'multi' | 'single' = 'multi',
-): Promise<Qemu> {
+) {
   const socket = join(directory, 'qmp.sock');
   const machine = ['-S', '-machine', 'q35', '-accel', `tcg,thread=${thread}`, '-smp', String(vcpus), '-m', '32'];
   const quiet = ['-nodefaults', '-display', 'none', '-name', 'guest=vm,debug-threads=on'];
@@ -52,8 +40,10 @@ export async function startQemu(
       .map(({ tid }) => tid);
   return {
     pid,
+    /** The socket of its monitor. */
     socket,
     process: child,
+    /** Thread ids of the vCPUs by index, from their names. */
     vcpus: () => {
       const byIndex: number[] = [];
       for (const { tid, role } of threads()) if (role.kind === 'vcpu') byIndex[role.index] = tid;

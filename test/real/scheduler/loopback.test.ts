@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { type Pair, type Stage, startStage, topologyOf } from './stage.ts';
 
 const ORDINARY = { cpu: '500m', devices: [] };
@@ -8,10 +9,8 @@ const LAUNCHER = { cpu: '4' };
 
 /** manifests/scheduler/loopback as shipped: the extender next to the kube-scheduler of the cluster, which elects a leader. */
 describe('an extender next to the cluster’s own real kube-scheduler', function () {
-  needs('controlPlane');
-  needs('kubectl');
+  onControlPlane(this);
   needs('root');
-  this.timeout(300_000);
   let stage: Stage;
   let first: Pair;
   let second: Pair;
@@ -25,9 +24,6 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
   });
   after(() => stage?.stop());
 
-  const bound = (name: string) =>
-    until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined);
-
   /** The number of calls of each verb until the pod is placed. */
   const callsFor = async (pod: Parameters<Stage['addPod']>[0]) => {
     const calls = async () => ({
@@ -36,7 +32,7 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
     });
     const before = await calls();
     await stage.addPod(pod);
-    await bound(pod.name);
+    await stage.bound(pod.name);
     const after = await calls();
     return { filter: after.filter - before.filter, prioritize: after.prioritize - before.prioritize };
   };
@@ -59,7 +55,7 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
     await until('the extender of the second to be active', () => second.extender.isActive());
     await until('the first to be passive', async () => !(await first.extender.isActive()));
     await stage.addPod({ name: 'after-takeover', ...LAUNCHER });
-    await bound('after-takeover');
+    await stage.bound('after-takeover');
     assert.ok((await second.extender.metric('plumbline_extender_calls_total', { verb: 'filter' })) > 0);
   });
 
@@ -70,7 +66,7 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
       { name: 'launcher-alone', ...LAUNCHER },
     ]) {
       await stage.addPod(pod);
-      await bound(pod.name);
+      await stage.bound(pod.name);
     }
   });
 });

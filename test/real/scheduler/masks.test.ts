@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane, podOf } from '../control-plane.ts';
 import { report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
@@ -14,9 +14,7 @@ const NODES = {
 };
 
 describe('CPU masks with a real scheduler', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let stage: Stage;
   let renewals: NodeJS.Timeout | undefined;
   before(async () => {
@@ -33,55 +31,34 @@ describe('CPU masks with a real scheduler', function () {
   /** Creates the launcher of a VM on shared CPUs with a CPU mask. */
   const launch = async (name: string, mask: string, more: { labels?: object; annotations?: object } = {}) => {
     const resources = { requests: { cpu: '200m' }, limits: { 'devices.kubevirt.io/kvm': '1' } };
-    await stage.client.create('/api/v1/namespaces/default/pods', {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name,
-        labels: { 'kubevirt.io': 'virt-launcher', ...more.labels },
-        annotations: { 'plumbline.dev/cpu-mask': mask, ...more.annotations },
-      },
-      spec: { terminationGracePeriodSeconds: 0, containers: [{ name: 'compute', image: 'none', resources }] },
-    });
+    const labels = { 'kubevirt.io': 'virt-launcher', ...more.labels };
+    const annotations = { 'plumbline.dev/cpu-mask': mask, ...more.annotations };
+    const containers = [{ name: 'compute', image: 'none', resources }];
+    const pod = podOf({ name, labels, annotations }, { terminationGracePeriodSeconds: 0, containers });
+    await stage.client.create('/api/v1/namespaces/default/pods', pod);
   };
-  const nodeOf = async (name: string) => {
-    await until(`${name} to be bound`, async () => (await stage.podOf(name)).spec.nodeName !== undefined);
-    return (await stage.podOf(name)).spec.nodeName;
-  };
-  /** The scheduler's message about a waiting pod. */
-  const refusalOf = async (name: string) => {
-    let message = '';
-    await until(`the refusal of ${name}`, async () => {
-      const { conditions = [] } = (await stage.podOf(name)).status;
-      message = conditions.find(({ type }) => type === 'PodScheduled')?.message ?? '';
-      return message !== '';
-    });
-    return message;
-  };
+  const refusalOf = (name: string) =>
+    until(`the refusal of ${name}`, async () => (await stage.waitsFor(name)) || undefined);
 
   it('bring a VM to a node that has the CPUs, by their ids', async () => {
     await launch('nine', '3:9');
-    assert.equal(await nodeOf('nine'), 'gaps');
+    assert.equal(await stage.bound('nine'), 'gaps');
   });
 
   it('bring the target of a migration there too', async () => {
     await launch('target', '22', { labels: { 'kubevirt.io/migrationJobUID': 'migration' } });
-    assert.equal(await nodeOf('target'), 'numa1');
+    assert.equal(await stage.bound('target'), 'numa1');
   });
 
   it('that fall back to all: a mask that one node can keep goes there, however full it is for the scheduler', async () => {
     const amounts = { requests: { cpu: '50', memory: '200Gi' } };
-    await stage.client.create('/api/v1/namespaces/default/pods', {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'load' },
-      spec: { nodeName: 'numa1', containers: [{ name: 'load', image: 'none', resources: amounts }] },
-    });
+    const containers = [{ name: 'load', image: 'none', resources: amounts }];
+    await stage.plane.create(podOf({ name: 'load' }, { nodeName: 'numa1', containers }));
     const annotations = { 'plumbline.dev/fix-cpu-mismatch': 'true' };
     await launch('kept', '2:22', { annotations });
-    assert.equal(await nodeOf('kept'), 'numa1');
+    assert.equal(await stage.bound('kept'), 'numa1');
     await launch('fixed', '99', { annotations });
-    await nodeOf('fixed');
+    await stage.bound('fixed');
   });
 
   it('have the reason of each node in the pod’s condition if no node can satisfy them, and wait for a report', async () => {
@@ -99,7 +76,7 @@ describe('CPU masks with a real scheduler', function () {
     await launch('nowhere', '22');
     assert.match(await refusalOf('nowhere'), /2 node lacks CPUs of the CPU mask/);
     await report(stage.client, 'numa1', NODES.numa1);
-    assert.equal(await nodeOf('nowhere'), 'numa1');
+    assert.equal(await stage.bound('nowhere'), 'numa1');
   });
 
   it('nodes with a dead agent take no VM with a mask, with the reason in the pod’s condition, until it recovers', async () => {
@@ -134,6 +111,6 @@ describe('CPU masks with a real scheduler', function () {
     });
     assert.match(await refusalOf(waiting), /1 CPU mask cannot be applied: node’s agent has stopped reporting/);
     alive.add('gaps');
-    assert.equal(await nodeOf(waiting), 'gaps');
+    assert.equal(await stage.bound(waiting), 'gaps');
   });
 });

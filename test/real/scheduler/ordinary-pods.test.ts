@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { needs } from '../../support/parts.ts';
+import { createServer } from 'node:http';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
+import { listenOnLoopback } from '../processes.ts';
 import { configurationAt, inParallel, type Stage, startStage } from './stage.ts';
 
 const [VMS, PODS] = [20, 100];
@@ -21,9 +21,7 @@ const OUTAGES = {
  * extender, only pods with Plumbline's scheduler wait.
  */
 describe('ordinary pods while the extender fails', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let stage: Stage;
   let count = 0;
 
@@ -36,8 +34,8 @@ describe('ordinary pods while the extender fails', function () {
 
   for (const [what, make] of Object.entries(OUTAGES)) {
     it(`${what}: every ordinary pod is bound, the VMs wait`, async () => {
-      const server = make === undefined ? undefined : await listening(make());
-      const port = server === undefined ? 9 : (server.address() as AddressInfo).port;
+      const server = make?.();
+      const port = server === undefined ? 9 : await listenOnLoopback(server);
       const { extenders } = await configurationAt('sidecar', port);
       const scheduler = await stage.startScheduler({ name: 'plumbline-scheduler', extenders });
       const named = (kind: string, many: number) => Array.from({ length: many }, (_, i) => `${kind}-${count}-${i}`);
@@ -70,10 +68,3 @@ describe('ordinary pods while the extender fails', function () {
     });
   }
 });
-
-async function listening(server: Server): Promise<Server> {
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  return server;
-}

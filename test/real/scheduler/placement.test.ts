@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { needs } from '../../support/parts.ts';
 import { secondsUntil, until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { fullTopology, type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
 /** In seconds. The duration is printed, because a busy machine is not a fault. */
@@ -10,14 +10,11 @@ const nodesNamed = (prefix: string, count: number) =>
   Array.from({ length: count }, (_, i) => `${prefix}-${String(i).padStart(3, '0')}`);
 
 describe('placement with a real kube-scheduler', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let stage: Stage;
   let replica: Replica;
 
-  before(async function () {
-    this.timeout(300_000);
+  before(async () => {
     stage = await startStage();
     replica = await stage.startReplica();
     // The default profile: with 120 nodes it stops after 100 pass its own filters.

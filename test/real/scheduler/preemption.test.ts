@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 /** ADR 0022: no VM is evicted for a pod that would still not fit. */
 describe('preemption by a real kube-scheduler', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let stage: Stage;
   let replica: Replica;
 
@@ -27,7 +25,7 @@ describe('preemption by a real kube-scheduler', function () {
     await stage.plane.create(priority('low', 10), priority('high', 1000));
     // Of shared CPUs, because it asks for a fraction.
     await stage.addPod({ name: 'victim', cpu: '40500m', devices: [], more: { priorityClassName: 'low' } });
-    await until('the victim to be bound', async () => (await stage.podOf('victim')).spec.nodeName === 'one');
+    assert.equal(await stage.bound('victim'), 'one');
   });
   after(() => stage?.stop());
 

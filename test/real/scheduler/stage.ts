@@ -14,7 +14,7 @@ import { root } from '../../support/bundles.ts';
 import { endsWithUs } from '../../support/children.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
 
@@ -29,20 +29,7 @@ const BACKOFF = { podInitialBackoffSeconds: 1, podMaxBackoffSeconds: 10 };
 const [DURATION, INTERVAL] = [600, 60];
 
 /** One process of the extender. */
-export interface Replica {
-  readonly pid: number;
-  readonly port: number;
-  readonly logFile: string;
-  isReady(): Promise<boolean>;
-  /** Whether it is active, by its own metrics. */
-  isActive(): Promise<boolean>;
-  /** The sum of the metric's series, or of those with these labels. */
-  metric(name: string, labels?: Readonly<Record<string, string>>): Promise<number>;
-  /** Resolves with the exit status, or null after a signal. */
-  readonly ended: Promise<number | null>;
-  /** Resolves like `ended`. */
-  stop(signal?: NodeJS.Signals): Promise<number | null>;
-}
+export type Replica = Awaited<ReturnType<typeof startReplica>>;
 
 interface ReplicaOptions {
   readonly args?: readonly string[];
@@ -56,21 +43,7 @@ interface ReplicaOptions {
 }
 
 /** A real API server with the extender's manifests and objects of the test. */
-export interface Stage {
-  readonly plane: ControlPlane;
-  readonly client: KubeClient;
-  /** Resolves when it is ready and, unless it follows an election, active. */
-  startReplica(options?: ReplicaOptions): Promise<Replica>;
-  /** Starts a kube-scheduler with a host name of its own, and an extender that follows its election. */
-  startPair(hostName: string, way: Way): Promise<Pair>;
-  /** @param configuration in addition to the extender */
-  startScheduler(configuration?: SchedulerOptions): Promise<Program>;
-  addNodes(nodes: readonly StageNode[]): Promise<void>;
-  addPod(pod: StagePod): Promise<void>;
-  podOf(name: string): Promise<SeenPod>;
-  pods(): Promise<SeenPod[]>;
-  stop(): Promise<void>;
-}
+export type Stage = Awaited<ReturnType<typeof startStage>>;
 
 export type ExtenderSettings = Readonly<Record<string, unknown>>;
 
@@ -160,7 +133,7 @@ export function fullTopology(): NodeTopologyStatus {
   return topologyOf({ assignments: [{ podUID: 'full', container: 'compute', cpus: '1-7,9-15' }] });
 }
 
-export async function startStage(): Promise<Stage> {
+export async function startStage() {
   const plane = await startControlPlane({ apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition'] });
   const replicas: Replica[] = [];
   try {
@@ -174,14 +147,16 @@ export async function startStage(): Promise<Stage> {
       logLevel: 'error',
     });
     await plane.create(...baseObjects());
-    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ovn-kubernetes' } });
+    await plane.create(namespaceOf('ovn-kubernetes'));
   } catch (error) {
     await plane.stop();
     throw error;
   }
   const { client } = plane;
   const leader = createLeader(client);
+  const readPod = async (name: string) => (await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod;
 
+  /** Resolves when it is ready and, unless it follows an election, active. */
   const start = async ({ args = [], api = plane, hostName }: ReplicaOptions = {}): Promise<Replica> => {
     const number = replicas.length + 1;
     const token = await plane.serviceAccountToken(SYSTEM, ACCOUNT);
@@ -203,13 +178,15 @@ export async function startStage(): Promise<Stage> {
     plane,
     client,
     startReplica: start,
-    async startPair(hostName, way) {
+    /** Starts a kube-scheduler with a host name of its own, and an extender that follows its election. */
+    async startPair(hostName: string, way: Way): Promise<Pair> {
       const extender = await start({ args: shippedArgs(way), hostName });
       const configuration = await configurationAt(way, extender.port);
       const identity = { kubeconfig: plane.adminKubeconfig, hostName };
       return { extender, scheduler: await plane.startScheduler({ ...configuration, ...BACKOFF }, identity) };
     },
-    async startScheduler(options = {}) {
+    /** @param options in addition to the extender */
+    async startScheduler(options: SchedulerOptions = {}): Promise<Program> {
       const { name = 'default-scheduler', percentageOfNodesToScore } = options;
       const profile = {
         schedulerName: name,
@@ -218,24 +195,26 @@ export async function startStage(): Promise<Stage> {
       const { extenders = (await configurationAt('sidecar', replicas.at(-1)?.port ?? 0)).extenders } = options;
       return plane.startScheduler({ ...BACKOFF, profiles: [profile], extenders }, undefined, options.flags);
     },
-    async addNodes(nodes) {
+    async addNodes(nodes: readonly StageNode[]) {
       await inParallel(nodes, async ({ name, labels = {}, topology }) => {
         await client.create('/api/v1/nodes', nodeObject(name, labels, topology));
         if (topology) await report(client, name, topology);
       });
     },
-    async addPod({ name, cpu, devices = ['devices.kubevirt.io/kvm'], more = {} }) {
+    async addPod({ name, cpu, devices = ['devices.kubevirt.io/kvm'], more = {} }: StagePod) {
       const amounts = { cpu, memory: '64Mi', ...Object.fromEntries(devices.map((device) => [device, '1'])) };
       const container = { name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } };
       const spec = { terminationGracePeriodSeconds: 0, ...more, containers: [container] };
-      await client.create('/api/v1/namespaces/default/pods', {
-        apiVersion: 'v1',
-        kind: 'Pod',
-        metadata: { name },
-        spec,
-      });
+      await client.create('/api/v1/namespaces/default/pods', podOf({ name }, spec));
     },
-    podOf: async (name) => (await client.get(`/api/v1/namespaces/default/pods/${name}`)) as SeenPod,
+    podOf: readPod,
+    /** Waits until a scheduler has bound the pod. @returns its node */
+    bound: (name: string) => until(`${name} to be bound`, async () => (await readPod(name)).spec.nodeName),
+    /** What the scheduler says about a waiting pod; '' if nothing yet. */
+    async waitsFor(name: string) {
+      const { status } = await readPod(name);
+      return status.conditions?.find(({ type }) => type === 'PodScheduled')?.message ?? '';
+    },
     pods: async () => ((await client.get('/api/v1/namespaces/default/pods')) as { items: SeenPod[] }).items,
     async stop() {
       await Promise.all(replicas.map((replica) => replica.stop('SIGKILL')));
@@ -323,7 +302,7 @@ function baseObjects(): KubernetesObject[] {
   );
 }
 
-async function startReplica(directory: string, number: number, args: readonly string[]): Promise<Replica> {
+async function startReplica(directory: string, number: number, args: readonly string[]) {
   const [port, probePort] = [await freePort(), await freePort()];
   const logFile = join(directory, `extender-${number}.log`);
   const out = openSync(logFile, 'a');
@@ -337,6 +316,7 @@ async function startReplica(directory: string, number: number, args: readonly st
   endsWithUs(child);
   const ended = new Promise<number | null>((resolve) => child.once('exit', (status) => resolve(status)));
   const probe = (path: string) => fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(1000) });
+  /** The sum of the metric's series, or of those with these labels. */
   const metric = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {
     const text = await (await probe('/metrics')).text();
     const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
@@ -350,15 +330,17 @@ async function startReplica(directory: string, number: number, args: readonly st
     pid: child.pid ?? 0,
     port,
     logFile,
-    isReady: async () => {
+    isReady: async (): Promise<boolean> => {
       if (child.exitCode !== null || child.signalCode !== null)
         throw new Error(`replica ${number} ended: ${readFileSync(logFile, 'utf8')}`);
       return (await probe('/readyz')).ok;
     },
+    /** By its own metrics. */
     isActive: async () => (await metric('plumbline_extender_active')) === 1,
     metric,
+    /** Resolves with the exit status, or null after a signal. */
     ended,
-    async stop(signal = 'SIGTERM') {
+    async stop(signal: NodeJS.Signals = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) child.kill(signal);
       return ended;
     },

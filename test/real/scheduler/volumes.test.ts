@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { needs } from '../../support/parts.ts';
 import { secondsUntil, until } from '../../support/until.ts';
+import { onControlPlane } from '../control-plane.ts';
 import { inParallel, type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';
@@ -11,14 +11,11 @@ const almostFull = topologyOf({ assignments: [{ podUID: 'other', container: 'com
 for (const nominates of [false, true]) {
   const title = nominates ? 'a kube-scheduler that nominates its choice' : 'a kube-scheduler as before 1.35';
   describe(`a pod whose volume never comes, with ${title}`, function () {
-    needs('controlPlane');
-    needs('kubectl');
-    this.timeout(300_000);
+    onControlPlane(this);
     let stage: Stage;
     let replica: Replica;
 
-    before(async function () {
-      this.timeout(300_000);
+    before(async () => {
       stage = await startStage();
       await stage.addNodes(NODES.map((name) => ({ name, topology: almostFull })));
       replica = await stage.startReplica();

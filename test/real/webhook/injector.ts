@@ -1,7 +1,8 @@
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import type { ControlPlane } from '../control-plane.ts';
+import { listenOnLoopback } from '../processes.ts';
 import type { CreatedPod } from './objects.ts';
 
 export interface Operation {
@@ -24,19 +25,15 @@ export async function installInjector(
 ): Promise<() => Promise<void>> {
   const authority = createCertificateAuthority(name);
   const server = createServer(authority.issue(['127.0.0.1']), (request, response) => {
-    const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', () => {
-      const review = JSON.parse(Buffer.concat(chunks).toString()) as { request: { uid: string; object: CreatedPod } };
-      const { uid, object } = review.request;
+    void json(request).then((review) => {
+      const { uid, object } = (review as { request: { uid: string; object: CreatedPod } }).request;
       const patch = Buffer.from(JSON.stringify(inject(object))).toString('base64');
       const answer = { uid, allowed: true, patchType: 'JSONPatch', patch };
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: answer }));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listenOnLoopback(server);
   const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
   await plane.client.create(configurations, {
     apiVersion: 'admissionregistration.k8s.io/v1',

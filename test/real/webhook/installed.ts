@@ -11,21 +11,19 @@ import type { ControlPlane } from '../control-plane.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from '../demo/webhook-configurations.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort } from '../processes.ts';
-import { installPolicies, type Policies, type PoliciesOptions } from './policies-alone.ts';
+import { installPolicies, type PoliciesOptions } from './policies-alone.ts';
 
 const SYSTEM = 'plumbline-system';
 
 /** A real API server with Plumbline's roles and policies and its webhook, with its own service account. */
-export interface InstalledWebhook extends Policies {
-  /** Stops only the webhook, as if it were down. */
-  stopWebhook(): Promise<void>;
-}
+export type InstalledWebhook = Awaited<ReturnType<typeof installWebhook>>;
 
-export async function installWebhook(options: PoliciesOptions = {}): Promise<InstalledWebhook> {
+export async function installWebhook(options: PoliciesOptions = {}) {
   const policies = await installPolicies(options);
   const { plane } = policies;
   const authority = createCertificateAuthority('plumbline-webhook');
   let webhook: Awaited<ReturnType<typeof startWebhook>> | undefined;
+  /** Stops only the webhook, as if it were down. */
   const stopWebhook = async () => {
     await webhook?.stop();
     webhook = undefined;

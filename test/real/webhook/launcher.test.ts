@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { vector } from '../../support/vectors.ts';
+import { namespaceOf, onControlPlane } from '../control-plane.ts';
 import { type Injection, installInjector } from './injector.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
 import { type CreatedPod, localnet, reportingNode, type VmiOptions } from './objects.ts';
@@ -13,8 +13,7 @@ const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };
 const DRY = { dryRun: 'All' };
 
 describe('the webhook behind a real API server: launchers', function () {
-  needs('controlPlane');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledWebhook;
   let scene: Scene;
   before(async () => {
@@ -22,7 +21,7 @@ describe('the webhook behind a real API server: launchers', function () {
     scene = sceneOf(installed.client);
     const { plane } = installed;
     const namespaces = ['tenant', 'other', 'quota', 'telco-east'];
-    await plane.create(...namespaces.map((name) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } })));
+    await plane.create(...namespaces.map(namespaceOf));
     await plane.create(localnet('tenant', 'east'));
     await reportingNode(plane, 'worker', { east: '0' });
     await until('the report and the network to be seen', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane, podOf } from '../control-plane.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
 const MERGE = 'application/merge-patch+json';
@@ -42,17 +42,10 @@ const METADATA: [what: string, metadata: (excess: number) => object, message: Re
 ];
 
 describe('limits of pods and VMIs, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let client: KubeClient;
-  const pod = (name: string, metadata: object) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, ...metadata },
-    spec: { containers: [{ name: 'compute', image: 'none' }] },
-  });
+  const pod = (name: string, metadata: object) => podOf({ name, ...metadata });
   const vmi = (name: string, metadata: object) => ({
     apiVersion: 'kubevirt.io/v1',
     kind: 'VirtualMachineInstance',

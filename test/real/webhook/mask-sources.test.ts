@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { needs } from '../../support/parts.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, onControlPlane } from '../control-plane.ts';
 import { bindingOf, installPolicies, type Policies, userSubject } from './policies-alone.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
@@ -9,7 +8,7 @@ const AFFINITY = 'plumbline.dev/numa-affinity';
 const MERGE = 'application/merge-patch+json';
 const GROUP = 'rbac.authorization.k8s.io';
 const MAX_MASK_CHARACTERS = 16_384;
-const TENANT = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } };
+const TENANT = namespaceOf('tenant');
 
 const VERBS = ['create', 'patch', 'update', 'get'];
 /** The permissions of KubeVirt's own role `edit` for these groups, and of a careless role for ControllerRevisions. */
@@ -110,9 +109,7 @@ const HARMLESS = [
 ];
 
 describe('users who may write the sources of a CPU mask, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let guest: KubeClient;
   let owner: KubeClient;
@@ -126,7 +123,7 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
       before: [TENANT, long],
       after: [
         EDIT,
-        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'kubevirt' } },
+        namespaceOf('kubevirt'),
         bindingOf(userSubject('guest'), 'vm-edit', undefined),
         bindingOf(userSubject('owner'), 'vm-edit', undefined),
         bindingOf(userSubject('owner'), 'plumbline-cpu-mask-user', 'tenant'),

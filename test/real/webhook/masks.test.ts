@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
+import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
 import { bindingOf, userSubject } from './policies-alone.ts';
 
@@ -20,30 +20,22 @@ interface StoredVmi {
   readonly spec: { readonly startStrategy?: string };
 }
 
-const namespace = (name: string) => ({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
 const vmiOf = (name: string, annotations: Record<string, string>, spec: object = {}) => ({
   apiVersion: 'kubevirt.io/v1',
   kind: 'VirtualMachineInstance',
   metadata: { name, namespace: 'tenant', annotations },
   spec: { domain: { cpu: { cores: 2 } }, ...spec },
 });
-const launcherOf = (vmi: string, uid: string, mask: string, labels: Record<string, string> = {}) => ({
-  apiVersion: 'v1',
-  kind: 'Pod',
-  metadata: {
-    generateName: 'virt-launcher-',
-    labels: { 'kubevirt.io': 'virt-launcher', ...labels },
-    annotations: { [MASK]: mask },
-    ownerReferences: [
-      { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: vmi, uid, controller: true },
-    ],
-  },
-  spec: { containers: [{ name: 'compute', image: 'none', resources: { requests: { cpu: '200m' } } }] },
-});
+const launcherOf = (vmi: string, uid: string, mask: string, more: Record<string, string> = {}) => {
+  const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: vmi, uid, controller: true };
+  const labels = { 'kubevirt.io': 'virt-launcher', ...more };
+  const containers = [{ name: 'compute', image: 'none', resources: { requests: { cpu: '200m' } } }];
+  const metadata = { generateName: 'virt-launcher-', labels, annotations: { [MASK]: mask }, ownerReferences: [owner] };
+  return podOf(metadata, { containers });
+};
 
 describe('CPU masks behind a real API server', function () {
-  needs('controlPlane');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledWebhook;
   let client: KubeClient;
   /** Has all permissions in the namespace, including masks. */
@@ -62,7 +54,7 @@ describe('CPU masks behind a real API server', function () {
     const kubevirt = { kind: 'ServiceAccount', name: 'kubevirt-controller', namespace: 'kubevirt' };
     installed = await installWebhook({
       users: ['owner', 'guest'],
-      before: [namespace('tenant'), namespace('kubevirt')],
+      before: [namespaceOf('tenant'), namespaceOf('kubevirt')],
       after: [
         { apiVersion: `${GROUP}/v1`, kind: 'ClusterRole', metadata: { name: role }, rules },
         bindingOf(userSubject('owner'), 'cluster-admin', 'tenant'),

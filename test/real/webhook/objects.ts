@@ -72,6 +72,7 @@ export function launcherFor(vmi: CreatedVmi, options: LauncherOptions) {
   const { name, namespace, uid } = vmi.metadata;
   const attached = networks.flatMap(({ multus }) => (multus ? [{ name: multus.networkName, namespace }] : []));
   const amounts = { cpu, memory: '1Gi', ...more };
+  const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance' };
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -84,16 +85,7 @@ export function launcherFor(vmi: CreatedVmi, options: LauncherOptions) {
         ...(attached.length === 0 ? {} : { 'k8s.v1.cni.cncf.io/networks': JSON.stringify(attached) }),
         ...annotations,
       },
-      ownerReferences: [
-        {
-          apiVersion: 'kubevirt.io/v1',
-          kind: 'VirtualMachineInstance',
-          name,
-          uid,
-          controller: true,
-          blockOwnerDeletion: true,
-        },
-      ],
+      ownerReferences: [{ ...owner, name, uid, controller: true, blockOwnerDeletion: true }],
     },
     spec: {
       restartPolicy: 'Never',

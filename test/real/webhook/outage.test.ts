@@ -6,9 +6,8 @@ import { promisify } from 'node:util';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
 import { callOf } from '../demo/webhook-configurations.ts';
 import { freePort } from '../processes.ts';
 import { configurations, switchOn } from './installed.ts';
@@ -74,9 +73,7 @@ const BREAK_GLASS = PAGE.split('### Break glass')[1]?.split('```sh\n')[1]?.split
 
 /** The validating configuration has the same conditions (test/manifests/kustomize). */
 describe('while the webhook is down, on a real API server', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   const { cert } = createCertificateAuthority('plumbline-webhook');
   let port = 0;
@@ -89,7 +86,7 @@ describe('while the webhook is down, on a real API server', function () {
       ['default-alignment', []],
       ['all-aligned', ['components/align-all']],
     ] as const) {
-      await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+      await plane.create(namespaceOf(namespace));
       await plane.create(launchersOf(namespace, components, port, cert));
       await until('the webhook to be called', async () => !(await isFree(namespace, HELD[0]![1])));
     }
@@ -132,12 +129,7 @@ describe('while the webhook is down, on a real API server', function () {
     const [namespace, asks] = ['default-alignment', HELD[0]![1]] as const;
     const { plane } = installed;
     await plane.create(...configurations().map((one) => callOf(one, port, cert)));
-    const annotated = (annotations: object) => ({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { generateName: 'web-', annotations },
-      spec: { containers: [{ name: 'c', image: 'none' }] },
-    });
+    const annotated = (annotations: object) => podOf({ generateName: 'web-', annotations });
     const ordinary = annotated({ 'plumbline.dev/align': 'whole-cores' });
     const thief = annotated({ 'plumbline.dev/decision': '{}' });
     await until('all webhooks to be called', async () =>

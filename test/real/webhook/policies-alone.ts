@@ -6,15 +6,7 @@ import { objectsOf, render } from '../install/rendered.ts';
 import { FOREIGN_DEFINITIONS } from './crds.ts';
 
 /** A real API server with the shipped roles and policies of the base, without a webhook. */
-export interface Policies {
-  readonly plane: ControlPlane;
-  readonly client: KubeClient;
-  /** A client of a user of the token file. */
-  user(name: string): Promise<KubeClient>;
-  /** A client of a service account, which is created with it. @param pod the pod that its token is bound to */
-  account(namespace: string, name: string, pod?: string): Promise<KubeClient>;
-  stop(): Promise<void>;
-}
+export type Policies = Awaited<ReturnType<typeof installPolicies>>;
 
 const GROUP = 'rbac.authorization.k8s.io';
 const KINDS = ['Namespace', 'CustomResourceDefinition', 'ServiceAccount', 'PriorityClass'];
@@ -29,7 +21,7 @@ export interface PoliciesOptions {
   readonly after?: readonly KubernetesObject[];
 }
 
-export async function installPolicies(options: PoliciesOptions): Promise<Policies> {
+export async function installPolicies(options: PoliciesOptions) {
   const { users = [], components = [], apiServerArgs = [], before = [], after = [] } = options;
   const tokens = users.map((name) => `token-of-${name},${name},${name}`);
   const plane = await startControlPlane({ tokens, apiServerArgs });
@@ -53,8 +45,10 @@ export async function installPolicies(options: PoliciesOptions): Promise<Policie
     return {
       plane,
       client: plane.client,
-      user: (name) => clientOf(name, `token-of-${name}`),
-      async account(namespace, name, pod) {
+      /** A client of a user of the token file. */
+      user: (name: string) => clientOf(name, `token-of-${name}`),
+      /** A client of a service account, which is created with it. @param pod the pod that its token is bound to */
+      async account(namespace: string, name: string, pod?: string) {
         await plane.create({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } });
         if (pod === undefined)
           return clientOf(`${namespace}-${name}`, await plane.serviceAccountToken(namespace, name));

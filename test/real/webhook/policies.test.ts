@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
+import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { type Injection, installInjector } from './injector.ts';
 import { type InstalledWebhook, installWebhook } from './installed.ts';
@@ -14,28 +14,21 @@ const MUTATING = `${CONFIGURATIONS}/mutatingwebhookconfigurations/plumbline-opt-
 const VALIDATING = `${CONFIGURATIONS}/validatingwebhookconfigurations`;
 
 function ordinaryPod(cpus: readonly string[], labels: Record<string, string> = {}) {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { generateName: 'app-', annotations: ALIGN, labels },
-    spec: {
-      containers: cpus.map((cpu, index) => ({
-        name: `c${index}`,
-        image: 'none',
-        resources: { limits: { cpu, memory: '1Gi' } },
-      })),
-    },
-  };
+  const containers = cpus.map((cpu, index) => ({
+    name: `c${index}`,
+    image: 'none',
+    resources: { limits: { cpu, memory: '1Gi' } },
+  }));
+  return podOf({ generateName: 'app-', annotations: ALIGN, labels }, { containers });
 }
 
 describe('the webhook behind a real API server: policies and ordinary pods', function () {
-  needs('controlPlane');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: InstalledWebhook;
   before(async () => {
     installed = await installWebhook();
     const { plane } = installed;
-    await plane.create({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenant' } });
+    await plane.create(namespaceOf('tenant'));
     await reportingNode(plane, 'worker', {});
     await until('the report to be seen', async () => cpusOf(await create(ordinaryPod(['3']), DRY))[0] === '4');
   });

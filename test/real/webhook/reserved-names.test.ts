@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { needs } from '../../support/parts.ts';
+import { onControlPlane, podOf } from '../control-plane.ts';
 import { installPolicies, type Policies } from './policies-alone.ts';
 
 const DECISION = 'plumbline.dev/decision';
@@ -11,9 +11,7 @@ const PODS = '/api/v1/namespaces/default/pods';
 const DRY = { query: { dryRun: 'All' } };
 
 describe('Plumbline’s own annotations, protected by the policies alone', function () {
-  needs('controlPlane');
-  needs('kubectl');
-  this.timeout(300_000);
+  onControlPlane(this);
   let installed: Policies;
   let client: KubeClient;
   before(async () => {
@@ -22,12 +20,8 @@ describe('Plumbline’s own annotations, protected by the policies alone', funct
   });
   after(() => installed?.stop());
 
-  const pod = (name: string, annotations: Record<string, string>, labels: Record<string, string> = {}) => ({
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, annotations, labels },
-    spec: { containers: [{ name: 'compute', image: 'none' }] },
-  });
+  const pod = (name: string, annotations: Record<string, string>, labels: Record<string, string> = {}) =>
+    podOf({ name, annotations, labels });
   const annotate = (name: string, annotations: object, subresource = '') =>
     client.patch(`${PODS}/${name}${subresource}`, MERGE, { metadata: { annotations } });
   const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };

@@ -8,15 +8,10 @@ interface NewPod {
 }
 
 /** Actions of tests on a cluster with the webhook. */
-export interface Scene {
-  /** Creates a VMI; an existing name gives the existing one. */
-  vmi(name: string, options?: VmiOptions): Promise<CreatedVmi>;
-  admit(pod: NewPod, query?: Record<string, string>): Promise<CreatedPod>;
-  /** A VMI and its launcher as admitted. */
-  launcher(name: string, options: LauncherOptions & { readonly vmi?: VmiOptions }): Promise<CreatedPod>;
-}
+export type Scene = ReturnType<typeof sceneOf>;
 
-export function sceneOf(client: KubeClient): Scene {
+export function sceneOf(client: KubeClient) {
+  /** Creates a VMI; an existing name gives the existing one. */
   const vmi = async (name: string, options: VmiOptions = {}): Promise<CreatedVmi> => {
     const object = virtualMachineInstance(name, options);
     const path = `/apis/kubevirt.io/v1/namespaces/${object.metadata.namespace}/virtualmachineinstances`;
@@ -25,12 +20,13 @@ export function sceneOf(client: KubeClient): Scene {
     });
     return (await client.get(`${path}/${name}`)) as CreatedVmi;
   };
-  const admit: Scene['admit'] = async (pod, query = {}) =>
+  const admit = async (pod: NewPod, query: Record<string, string> = {}) =>
     (await client.create(`/api/v1/namespaces/${pod.metadata.namespace}/pods`, pod, { query })) as CreatedPod;
   return {
     vmi,
     admit,
-    launcher: async (name, { vmi: options = {}, ...launcher }) =>
+    /** A VMI and its launcher as admitted. */
+    launcher: async (name: string, { vmi: options = {}, ...launcher }: LauncherOptions & { vmi?: VmiOptions }) =>
       admit(launcherFor(await vmi(name, options), launcher)),
   };
 }
