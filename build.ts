@@ -80,7 +80,6 @@ for (const file of Object.keys(command.metafile.outputs)) {
       code.replace(/^(?:#!.*\n)?/, (first) => `${first}${REQUIRE}\n`),
     );
 }
-// A separate file, because only the demo reads it.
 await cp('sandbox/api-server/gen/components.json', join(OUT, 'api-schemas.json'));
 const outputs = {
   ...programs.metafile.outputs,

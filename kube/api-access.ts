@@ -10,7 +10,6 @@ export interface ApiAccess {
   readonly requestOptions: () => ApiConnectionOptions | Promise<ApiConnectionOptions>;
 }
 
-/** Options of Node's `https.request`. Without `ca` the system's certificate authorities apply. */
 export interface ApiConnectionOptions
   extends Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername' | 'auth' | 'agent'> {
   readonly headers?: Readonly<Record<string, string>>;
@@ -24,13 +23,10 @@ export interface DaemonAccess extends ApiAccess {
   readonly tokenFile: string | undefined;
 }
 
-/** Directory of the service account's files in a pod. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 interface AccessOptions {
-  /** A kubeconfig file. Undefined: use the service account of this pod. */
   readonly kubeconfig: string | undefined;
-  /** The environment variables KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. */
   readonly serviceHost: string | undefined;
   readonly servicePort: number;
   /** Directory of the service account's files. Default: where the kubelet mounts them into each pod. */
@@ -38,9 +34,8 @@ interface AccessOptions {
 }
 
 /**
- * Selects the credentials of a daemon. It uses a kubeconfig only if a flag names one: otherwise a daemon that an
- * administrator tries out would act on the cluster of their current context.
- * @throws ConfigError if there is neither a usable kubeconfig nor a service account
+ * A kubeconfig counts only by a flag: a daemon that is tried out must not act on the current context. @throws
+ * ConfigError
  */
 export async function apiAccess(options: AccessOptions): Promise<DaemonAccess> {
   const { kubeconfig, serviceHost, servicePort, serviceAccount = SERVICE_ACCOUNT } = options;

@@ -1,18 +1,13 @@
 import * as z from 'zod';
 
-/**
- * Types of fields with maxima, for every object from the API server and in a request: the API server does not limit all
- * of them, and a request may come before its checks. An object that exceeds a maximum is unreadable.
- */
+/** Fields with maxima for objects that enter: the API server limits few. One that exceeds a maximum is unreadable. */
 
 /** Characters of an object's name (RFC 1123 subdomain), and of a qualified name: prefix, slash and name. */
 export const MAX_NAME_CHARACTERS = 253;
 const MAX_QUALIFIED_CHARACTERS = 253 + 1 + 63;
 /** Characters of a uid. The API server's are UUIDs, and the kubelet's of static pods are MD5 sums. */
 const MAX_UID_CHARACTERS = 64;
-/** Characters of an annotation, as in the policy plumbline-limits. */
 export const MAX_ANNOTATION_CHARACTERS = 16_384;
-/** Characters of a message of another component. Messages are cut. */
 const MAX_MESSAGE_CHARACTERS = 1024;
 
 /** UTF-8 has no representation of half a surrogate pair, so it fails in a URL. */
@@ -42,7 +37,6 @@ export const uid = text(MAX_UID_CHARACTERS);
 /** A word of an enumeration, a time, a version, a quantity, or the name of a container, a namespace or a kind. */
 export const word = text(64);
 export const message = truncated(MAX_MESSAGE_CHARACTERS);
-/** The reason of a condition or status, in CamelCase by convention. */
 export const reason = truncated(MAX_NAME_CHARACTERS);
 /** Only the presence of the text matters. */
 export const presence = z.string().transform(() => '');

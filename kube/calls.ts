@@ -2,14 +2,10 @@ import { KubeError, type RequestOptions } from './client.ts';
 
 /** Bytes of a response. The API server stores objects of at most 1.5 MiB and accepts requests of at most 3 MiB. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
-/** Characters of a server's reason that an error contains. */
 const MAX_REASON_CHARACTERS = 64;
 const MAX_TEXT_CHARACTERS = 512;
 
-/**
- * The Accept header of client-go. Aggregated APIs that declare no produced type (KubeVirt's subresources) respond with
- * 406 to a client that accepts only JSON.
- */
+/** As client-go: KubeVirt's subresources respond with 406 to a client that accepts only JSON. */
 export const ACCEPT = 'application/json, */*';
 
 /** A query string with its question mark; empty without parameters. */

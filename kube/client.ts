@@ -14,9 +14,9 @@ export type PatchType =
 export interface RequestOptions {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for the whole exchange. Default 10. A watch has no limit here: see createWatchPace. */
+  /** Seconds for the whole exchange. Default 10. A watch has no limit here: see followWatch. */
   readonly timeout?: number;
-  /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default LARGEST_ANSWER. */
+  /** Largest response in bytes; a larger one is a KubeError `TooLarge`. Default 16 MiB. */
   readonly largest?: number;
 }
 
@@ -34,16 +34,13 @@ export interface KubeClient {
   close(): Promise<void>;
 }
 
-/** Seconds for one exchange. */
 const TIMEOUT_SECONDS = 10;
-/** Default limit of connections. Each watch uses one. */
 const MAX_CONNECTIONS = 32;
 /** Seconds of silence after which the kernel sends a TCP keepalive probe, as in client-go. */
 const KEEPALIVE_SECONDS = 30;
 
 /**
- * Milliseconds that a complete exchange waits for its connection to return to the pool. It does so at once, unless the
- * server has responded before it read the whole request.
+ * Milliseconds that a complete exchange waits for its connection if the server responded before it read the request.
  */
 const RELEASE_MILLISECONDS = 50;
 
@@ -52,7 +49,6 @@ interface Content {
   readonly body: object;
 }
 
-/** A response whose body has not been read. */
 interface Answered {
   readonly response: IncomingMessage;
   readonly status: number;
@@ -62,11 +58,7 @@ interface Answered {
 
 const asJson = (body: object): Content => ({ type: 'application/json', body });
 
-/**
- * Creates the API client of every daemon and of the command. It keeps connections open and uses Node's own HTTPS
- * (ADR 0001).
- * @param connections limit of open connections; each watch uses one
- */
+/** The API client of every daemon and of the command, with Node's own HTTPS (ADR 0001). */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = MAX_CONNECTIONS): KubeClient {
   const { server } = access;
   // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
@@ -169,11 +161,7 @@ function offsetOf(date = ''): number {
   return Math.abs(offset) >= MIN_CLOCK_OFFSET_MILLISECONDS ? offset : 0;
 }
 
-/**
- * Resolves when the connection of a complete response is back in the pool. The signal of the exchange aborts when the
- * exchange ends, which would close a connection that is not back yet, and the next request would need another TLS
- * handshake.
- */
+/** Resolves when the connection is back in the pool: the signal that ends an exchange would close it before. */
 function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): Promise<void> {
   return new Promise((resolve) => {
     if (req === undefined || req.closed) return resolve();
@@ -189,12 +177,8 @@ function released({ req }: IncomingMessage & { readonly req?: ClientRequest }): 
   });
 }
 
-/**
- * An error response of the API server, or no response at all (`status` 0). The message contains the server's reason and
- * text, never the object that was sent.
- */
+/** An error response, or none (`status` 0). The message never contains the object that was sent. */
 export class KubeError extends PlumblineError {
-  /** HTTP status; 0 if the client could not reach the server. */
   readonly status: number;
   /** `reason` of the Status object: NotFound, AlreadyExists, Conflict, Forbidden, Expired … */
   readonly reason: string;

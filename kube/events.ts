@@ -12,16 +12,11 @@ export interface EventTarget {
 
 export interface EventText {
   readonly type: 'Normal' | 'Warning';
-  /** Stable reason in CamelCase: `PaddedToWholeCores`. */
   readonly reason: string;
-  /** Description of what happened to the object, for users of `kubectl describe`. */
   readonly message: string;
 }
 
-/**
- * A Node as the target of an Event. Its uid is its name, as in the kubelet's Events: `kubectl describe node` searches
- * by that uid.
- */
+/** Its uid is its name, as in the kubelet's Events: `kubectl describe node` searches by that. */
 export function nodeTarget(name: string): EventTarget {
   return { apiVersion: 'v1', kind: 'Node', name, uid: name };
 }
@@ -29,7 +24,6 @@ export function nodeTarget(name: string): EventTarget {
 /** Takes Events, at best effort: it never throws and never delays the caller. */
 export interface EventRecorder {
   record(target: EventTarget, event: EventText): void;
-  /** Resolves when all Events recorded so far are written or have failed. */
   flush(): Promise<void>;
 }
 
@@ -37,7 +31,6 @@ export interface EventRecorder {
 const MAX_MESSAGE_CHARACTERS = 1024;
 /** Seconds after which an Event that is repeated without another one between is counted in the API server. */
 const REPEAT_SECONDS = 60;
-/** Seconds after which a failed write is repeated. */
 const RETRY_SECONDS = 10;
 const MAX_OBJECTS = 1000;
 const MAX_EVENTS = 1000;
@@ -46,13 +39,11 @@ const BURST_EVENTS = 25;
 const SECONDS_PER_EVENT = 300;
 /** Writes in flight; further ones wait. */
 const MAX_WRITES = 64;
-/** Seconds between two log lines about failed writes. */
 const LOG_SECONDS = 60;
 
 interface EventRecorderOptions {
   readonly client: KubeClient;
   readonly component: string;
-  /** Name of the node, for a daemon that runs on one. */
   readonly host?: string;
   readonly log: Logger;
   /** Monotonic seconds. */
@@ -64,7 +55,6 @@ interface EventSeries {
   readonly target: EventTarget;
   event: EventText;
   name: string;
-  /** Whether the API server has an Event of that name. */
   exists: boolean;
   readonly first: Date;
   last: Date;
@@ -77,7 +67,6 @@ interface EventSeries {
 }
 
 interface ObjectEvents {
-  /** The key of the Event recorded last. */
   last: string;
   /** Of the bucket for new Events, which was last filled `at` that time. */
   tokens: number;
@@ -188,7 +177,6 @@ export class ApiEventRecorder implements EventRecorder {
     }
     series.isWriting = false;
     series.writtenAt = this.#options.now();
-    // One that was recorded during the write.
     if (series.unwritten === 'repetition' && wait === 0) wait = REPEAT_SECONDS;
     if (series.unwritten !== 'none') this.#writeIn(series, wait);
   }
@@ -206,7 +194,6 @@ export class ApiEventRecorder implements EventRecorder {
         series.exists = true;
         return;
       } catch (error) {
-        // A create that seemed to fail.
         if (!isAlreadyExists(error)) throw error;
         series.exists = true;
       }
@@ -237,7 +224,6 @@ export class ApiEventRecorder implements EventRecorder {
     };
   }
 
-  /** A name that is unique for each Event: the object's name, the time, and a counter of this process. */
   #newName(target: EventTarget, time: Date): string {
     return `${target.name.slice(0, 200)}.${(time.getTime() * 1000 + (this.#sequence++ % 1000)).toString(16)}`;
   }

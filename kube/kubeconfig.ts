@@ -8,17 +8,13 @@ import { MAX_CREDENTIAL_BYTES, readInput } from '../runtime/input-file.ts';
 import type { ApiAccess, ApiConnectionOptions, DaemonAccess } from './api-access.ts';
 
 /**
- * The only reader of kubeconfigs: KubeConfig of @kubernetes/client-node. What is our own here works around defects of its
- * version 2.0.1 (ADR 0001). Import this file lazily: the library costs a process about 20 MB, which a
- * daemon with a service account does not need.
+ * The reader of kubeconfigs, which works around defects of client-node 2.0.1 (ADR 0001). Import it lazily: it costs 20
+ * MB.
  */
 
-/** One context with its cluster and its user. */
 export interface Kubeconfig {
   readonly config: KubeConfig;
-  /** A file with the user's token. */
   readonly tokenFile: string | undefined;
-  /** The user's credential plugin. */
   readonly exec: unknown;
 }
 
@@ -54,10 +50,8 @@ const kubeconfigFile = z.looseObject({
 const MAX_KUBECONFIG_BYTES = 16 * 1024 * 1024;
 
 /**
- * Loads the selected context. Of several files the first with a value applies, as with kubectl; KubeConfig's own merge
- * refuses a second entry of one name.
- * @param contextName default: the current context
- * @throws ConfigError if a file cannot be read, lacks something that the context names, or needs what is not supported
+ * Of several files the first with a value applies, as with kubectl; KubeConfig's merge refuses a second entry of a
+ * name. @throws ConfigError
  */
 export function loadKubeconfig(paths: readonly string[], contextName?: string): Kubeconfig {
   const files = paths.map(loadFile);

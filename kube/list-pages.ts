@@ -4,10 +4,7 @@ import { type KubeClient, KubeError, type RequestOptions } from './client.ts';
 /** Bytes of a page that is decoded at once. A page of one object may have LARGEST bytes. */
 const PAGE_BYTES = 2 * 1024 * 1024;
 const MAX_PAGE_BYTES = 16 * 1024 * 1024;
-/**
- * Factor by which the page size shrinks when a page is too large, and the number of pages after which it may grow
- * again: doubled each time, or every fourth page of a list of large objects would be read in vain.
- */
+/** How much a page that is too large shrinks, and after how many pages it grows again (doubled each time). */
 const SHRINK_FACTOR = 4;
 const GROW_AFTER_PAGES = 4;
 
@@ -22,16 +19,13 @@ export interface PagesOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly path: string;
   readonly query?: RequestOptions['query'];
-  /** Largest number of objects in a page. */
   readonly page: number;
   readonly signal?: AbortSignal | undefined;
-  /** Seconds for each page. Default: that of the client. */
   readonly timeout?: number;
 }
 
 /**
- * Reads a list in pages. The API server limits a page by the number of objects only, and tenants choose the size of
- * objects: a page larger than PAGE_BYTES is dropped and requested again with fewer objects.
+ * Reads a list in pages. Tenants choose the size of objects: a page above PAGE_BYTES is requested again with fewer.
  * @throws KubeError
  */
 export async function* pagesOf({ client, path, query, page, signal, timeout }: PagesOptions): AsyncGenerator<ListPage> {

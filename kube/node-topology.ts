@@ -5,9 +5,8 @@ import { list, map, name, text, uid, word } from './bounds.ts';
 import { type ObjectMeta, objectMeta } from './resources.ts';
 
 /**
- * NodeTopology: the hardware of a node and the owners of its CPUs, as the node's agent reports them. It is
- * cluster-scoped and has the node's name; only that agent writes its status. CPU sets are CPU lists such as `0-3,8` and
- * lists are atomic, so that a report stays a few kilobytes and its managed fields a few lines.
+ * The hardware of a node and the owners of its CPUs, written by its agent. CPU sets are CPU lists such as `0-3,8`;
+ * lists are atomic, so that a report stays small.
  */
 export const NODE_TOPOLOGY_API = {
   group: 'plumbline.dev',
@@ -18,9 +17,7 @@ export const NODE_TOPOLOGY_API = {
 } as const;
 
 /**
- * Format of the reports that this build writes and reads. An additional field does not change it; a new meaning of a
- * field, or a new value of an enumeration, does. Readers ignore reports with an unknown format
- * (docs/reference/versions.md).
+ * A new meaning of a field, or value of an enumeration, changes it; a new field does not (docs/reference/versions.md).
  */
 export const REPORT_FORMAT = 1;
 
@@ -36,7 +33,6 @@ const cpuGroup = z.object({ id: count, cpus: cpuList });
 export const MAX_DEVICE_RESOURCES = 64;
 export const MAX_DEVICE_GROUPS = 32;
 
-/** The devices of one resource. */
 const deviceResource = z.object({
   resource: name,
   /** The healthy devices, by their NUMA nodes: a list such as `0-1`; absent for devices without topology. */
@@ -47,9 +43,7 @@ const deviceResource = z.object({
   dra: z.boolean().optional(),
 });
 
-/** Largest number of VMs with a mask in a report, as in the CRD's schema. */
 export const MAX_PINNING = 1024;
-/** Characters of a message in the status. */
 export const MAX_PINNING_MESSAGE = 1024;
 
 export const pinningState = z.object({
@@ -61,7 +55,6 @@ export const pinningState = z.object({
    * and the VM must not resume. unpinned: the threads were pinned and can no longer be.
    */
   state: z.enum(['pinned', 'unpinned', 'refused']),
-  /** Number of vCPU threads found. */
   vcpus: z.number().int().nonnegative(),
   reason: word.optional(),
   message: text(MAX_PINNING_MESSAGE).optional(),
@@ -73,7 +66,6 @@ export const MAX_REFUSAL_MESSAGE = 512;
 
 /** A container that the agent did not let start, because its CPUs differ from its reservation. */
 export const refusedStart = z.object({
-  /** Undefined if the agent could not read the pod. */
   podUID: uid.optional(),
   namespace: word,
   podName: name,
@@ -81,10 +73,8 @@ export const refusedStart = z.object({
   message: text(MAX_REFUSAL_MESSAGE),
 });
 
-/** Largest number of claims with CPUs in a report, as in the CRD. */
 export const MAX_CPU_CLAIMS = 1024;
 
-/** Largest number of physnets in a report, as in the CRD. */
 export const MAX_PHYSNETS = 256;
 
 /** NUMA nodes of a physnet's uplinks, as a list such as `0-1`; '' if unknown. */
@@ -177,7 +167,6 @@ export const nodeTopologyStatus = z.object({
   ).optional(),
 });
 
-/** An object whose status is not parsed yet. */
 interface Unparsed extends Pick<NodeTopology, 'apiVersion' | 'kind' | 'metadata'> {
   readonly status?: unknown;
 }
@@ -188,10 +177,7 @@ export function readTopologyStatus(raw: unknown) {
   return data === undefined ? { error } : { status: data };
 }
 
-/**
- * A status that cannot be parsed, for example of another version, becomes undefined with a reason: the object names its
- * writer.
- */
+/** A status that cannot be parsed becomes undefined with a reason. */
 function withStatus({ status, ...object }: Unparsed): NodeTopology {
   if (status == null) return object;
   const read = nodeTopologyStatus.safeParse(status);
@@ -215,7 +201,6 @@ export interface NodeTopology {
   readonly kind: typeof NODE_TOPOLOGY_API.kind;
   readonly metadata: ObjectMeta;
   readonly status?: NodeTopologyStatus | undefined;
-  /** Why the status could not be parsed. */
   readonly unread?: string;
 }
 

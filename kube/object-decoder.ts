@@ -10,17 +10,13 @@ export interface DecoderOptions<S extends z.ZodType, T> {
   readonly schema: S;
   /** Returns the part of an object to keep. Keep little: one instance holds every object of the cluster. */
   readonly project: (object: z.output<S>) => T;
-  /**
-   * Limits what `project` returned for the objects of each namespace. Required for objects that tenants can create and
-   * for which `project` returns texts.
-   */
+  /** Limits what `project` returns, by namespace. Required where tenants create the objects and texts are kept. */
   readonly budget?: TenantBudget;
   readonly log: Logger;
   /** Monotonic seconds. */
   readonly now: () => number;
 }
 
-/** Seconds between lists for objects that did not fit the budget. */
 const RELIST_SECONDS = 60;
 
 /**
@@ -31,7 +27,6 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
   readonly #options: DecoderOptions<S, T>;
   readonly #kind: string;
   readonly #unreadable = new Set<string>();
-  /** The keys of unreadable objects that exceed the budget. */
   readonly #overBudget = new Set<string>();
   #hasRoom = false;
   #listedAt = 0;

@@ -1,10 +1,11 @@
 import * as z from 'zod';
+import { ProblemLog } from '../runtime/problem-log.ts';
 import { Backoff, createSlices, sleep } from '../runtime/time.ts';
-import { isExpired, isNotFound, type KubeClient, KubeError } from './client.ts';
+import { isExpired, isNotFound, type KubeClient } from './client.ts';
 import { pagesOf } from './list-pages.ts';
 import { type DecoderOptions, ObjectDecoder } from './object-decoder.ts';
 import type { ObjectMeta } from './resources.ts';
-import { createWatchPace, lines } from './watch-pace.ts';
+import { followWatch, type WatchEvent } from './watch-stream.ts';
 
 /**
  * A reflector keeps a local copy of a list of objects, as in client-go. It lists in pages, then watches from the list's
@@ -21,13 +22,10 @@ import { createWatchPace, lines } from './watch-pace.ts';
  * are processed in slices, so that their number never delays other work.
  */
 export interface Reflector<T> {
-  /** Lists and watches until the signal is aborted; never rejects. */
   run(signal: AbortSignal): Promise<void>;
   /** Objects by `namespace/name`, or `name` for cluster-scoped objects. */
   readonly items: ReadonlyMap<string, T>;
-  /** Whether a complete list has arrived. */
   readonly synced: boolean;
-  /** Resolves when synced. */
   readonly whenSynced: Promise<void>;
   /** Monotonic seconds of the last event, bookmark or list; undefined before the first. */
   readonly lastHeard: number | undefined;
@@ -35,9 +33,7 @@ export interface Reflector<T> {
 
 export interface Change<T> {
   readonly key: string;
-  /** Undefined if the object is new. */
   readonly before: T | undefined;
-  /** Undefined if the object was deleted. */
   readonly after: T | undefined;
 }
 
@@ -46,8 +42,7 @@ export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
   /**
-   * For a kind of another product: while its CRD is not installed (404), the list counts as empty and is retried every
-   * 30 s. Default false.
+   * While the CRD of another product is not installed (404), its list is empty and retried every 30 s. Default false.
    */
   readonly optional?: boolean;
   /** Objects in a page of a list. Default 500. Fewer create less garbage if objects are large. */
@@ -55,32 +50,14 @@ export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions
 }
 
 const PAGE_OBJECTS = 500;
-/** Largest watch event in bytes. */
-const EVENT_BYTES = 16 * 1024 * 1024;
-/** Seconds between attempts to list an optional kind that is not installed. */
 const ABSENT_SECONDS = 30;
 /** Seconds in which the events of a new watch may be old ones, which do not prove that the copy is current. */
 const REPLAY_SECONDS = 2;
-/** Seconds for each page of a list. */
+/** A watch that ends within so many seconds without an event failed: a proxy may close all watches at once. */
+const SHORT_WATCH_SECONDS = 1;
 const PAGE_TIMEOUT_SECONDS = 30;
 /** Seconds without an event, a bookmark or a list after which a copy must not be relied on: a silent watch is older. */
 const MAX_AGE_SECONDS = 150;
-
-/** Loose: keeps all other fields for the schema of the kind. */
-const watchEvent = z.object({
-  type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']),
-  object: z.looseObject({
-    metadata: z
-      .looseObject({
-        name: z.string().optional(),
-        namespace: z.string().optional(),
-        resourceVersion: z.string().optional(),
-      })
-      .optional(),
-    code: z.number().optional(),
-    message: z.string().optional(),
-  }),
-});
 
 /** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
 export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
@@ -95,10 +72,9 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   const decoder = new ObjectDecoder(options);
   const items = new Map<string, T>();
   const backoff = new Backoff();
-  const pace = createWatchPace({ path, log, now });
+  const problems = new ProblemLog(log, { path });
   let synced = false;
   let lastHeard: number | undefined;
-  /** The version to watch from; undefined: list first. */
   let version: string | undefined;
   let announce: () => void = () => undefined;
   const whenSynced = new Promise<void>((resolve) => {
@@ -140,35 +116,37 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
     return listed;
   };
 
-  /** Follows one watch until it ends, or until objects that were not read have to be listed. */
-  const follow = async (signal: AbortSignal, timeoutSeconds: number): Promise<void> => {
-    const stream = await client.watch(path, {
-      query: { ...query, resourceVersion: version, allowWatchBookmarks: true, timeoutSeconds },
-      signal,
-    });
+  const follow = async (signal: AbortSignal): Promise<void> => {
     const opened = now();
-    for await (const line of lines(stream, EVENT_BYTES)) {
-      const { type, object } = await slices.run(() => watchEvent.parse(JSON.parse(line)));
-      if (type === 'ERROR')
-        throw new KubeError(object.code ?? 0, 'WatchError', `watch ${path}: ${object.message ?? 'error event'}`);
+    let hasEvents = false;
+    const takeEvent = async ({ type, object }: WatchEvent) => {
       if (type !== 'BOOKMARK') {
         const key = objectKey(object.metadata ?? {});
         await slices.run(() => take(key, type === 'DELETED' ? undefined : object));
       }
       version = object.metadata?.resourceVersion ?? version;
       if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) lastHeard = now();
-      pace.received();
-      if (decoder.mustListAgain()) {
-        version = undefined;
-        return;
-      }
+      hasEvents = true;
+      backoff.reset();
+      problems.recovered();
+      if (!decoder.mustListAgain()) return false;
+      version = undefined;
+      return true;
+    };
+    try {
+      const watchQuery = { ...query, resourceVersion: version };
+      if (!(await followWatch({ client, path, query: watchQuery, signal, take: takeEvent }))) version = undefined;
+    } catch (error) {
+      if (!isExpired(error)) throw error;
+      version = undefined;
     }
+    if (!hasEvents && now() - opened < SHORT_WATCH_SECONDS) throw new Error('the watch ended at once');
+    backoff.reset();
   };
 
   const heardAll = (): void => {
     lastHeard = now();
-    pace.received();
-    backoff.reset();
+    problems.recovered();
     if (synced) return;
     synced = true;
     announce();
@@ -176,10 +154,7 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   };
 
   const cycle = async (signal: AbortSignal): Promise<void> => {
-    if (version !== undefined) {
-      if (!(await pace.follow(follow, signal))) version = undefined;
-      return;
-    }
+    if (version !== undefined) return follow(signal);
     try {
       version = await list(signal);
       heardAll();
@@ -206,11 +181,9 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
           await cycle(signal);
         } catch (err) {
           if (signal.aborted) return;
-          // If the version or the kind no longer exists, only a list shows what is left.
           if (isExpired(err) || isNotFound(err)) version = undefined;
-          if (isExpired(err)) continue;
+          problems.failed(err, 'list or watch failed; keeping the cache and retrying');
           const wait = backoff.next();
-          pace.failed(err);
           log.debug({ path, waitSeconds: wait }, 'waiting to list or watch again');
           await sleep(wait, signal).catch(() => undefined);
         }
@@ -219,13 +192,9 @@ export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   };
 }
 
-/** Reflectors by their name in messages. */
 export type Watches = Readonly<Record<string, Reflector<unknown>>>;
 
-/**
- * Why the copies must not be relied on, by their names: not listed yet, or too old. Undefined if all may be. It has no
- * seconds, since Events are counted by text.
- */
+/** Why copies must not be relied on: not listed yet, or too old. Without seconds, since Events are counted by text. */
 export function cacheProblem(
   watches: Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>,
   now: number,

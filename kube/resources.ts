@@ -32,10 +32,7 @@ import {
   word,
 } from './bounds.ts';
 
-/**
- * Schemas of the parts of Kubernetes objects that Plumbline reads, applied where objects enter the process. Unknown
- * fields are ignored: never write a parsed object back.
- */
+/** The parts of objects that Plumbline reads. Unknown fields are dropped: never write a parsed object back. */
 
 /** Go clients write `null` for absent fields; the rest of the code only has undefined. */
 export function nullToUndefined<T>(value: T | null | undefined): T | undefined {
@@ -58,7 +55,6 @@ const MAX_SELECTORS = 512;
 const MAX_TERMS = 64;
 const MAX_REQUIREMENTS = 256;
 const MAX_VALUES = 4096;
-/** A NetworkAttachmentDefinition's configuration: see model/networks/cni-config. */
 const MAX_CONFIG_CHARACTERS = 256 * 1024;
 
 const labels = orUndefined(map(qualifiedName, word, MAX_LABELS)).optional();
@@ -141,7 +137,6 @@ const requirements = orUndefined(list(nodeRequirement, MAX_REQUIREMENTS));
 
 type Requirements = z.output<typeof requirements>;
 
-/** Node affinity of a pod. */
 export const affinity = z.object({
   nodeAffinity: orUndefined(
     z
@@ -184,7 +179,6 @@ export const toleration = z.object({
 /** Tolerations of a pod. Those with an unknown shape are ignored. */
 export const tolerations = listOrNone(toleration, MAX_TOLERATIONS);
 
-/** A condition of an object's status. */
 export const condition = z.object({
   type: qualifiedName,
   status: word,

@@ -14,17 +14,12 @@ export function readArguments<const T extends Options>(args: readonly string[], 
   }
 }
 
-/** A required flag. @throws UsageError */
 export function required(value: string | undefined, flag: string): string {
   if (value === undefined || value === '') throw new UsageError(`--${flag} is missing`);
   return value;
 }
 
-/**
- * Runs a script. The exit status is 0, or 1 with one line that describes the failure, or 2 with the usage for wrong
- * arguments.
- * @param usage one line for each form of the call
- */
+/** Runs a script. The exit status is 1 with one line for a failure, 2 with the usage for wrong arguments. */
 export async function runScript(usage: string, main: (args: readonly string[]) => unknown): Promise<void> {
   try {
     await main(process.argv.slice(2));

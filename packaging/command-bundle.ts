@@ -1,6 +1,5 @@
 import type { BuildOptions } from 'esbuild';
 
-/** Options of esbuild for the command, whatever the form of its output. */
 export const COMMAND = {
   entryPoints: { plumbline: 'cli/main.ts' },
   bundle: true,

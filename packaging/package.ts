@@ -27,7 +27,6 @@ const BUNDLES = [
   'api-schemas.json',
 ];
 
-/** The manifests that the demo reads. */
 const MANIFESTS = [
   'base/webhook/mutating-webhook.yaml',
   'base/webhook/opt-in-webhook.yaml',

@@ -1,14 +1,14 @@
+import { execFileSync } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { runScript } from './arguments.ts';
 
-/** A package in package-lock.json, by its path below node_modules. */
+const ROOT = join(import.meta.dirname, '..');
+const MAX_BILL_BYTES = 64 * 1024 * 1024;
+
 export interface LockedPackage {
   readonly version?: string;
-  readonly integrity?: string;
-  readonly license?: string;
   readonly dev?: boolean;
-  readonly optional?: boolean;
   readonly devOptional?: boolean;
 }
 export interface Lock {
@@ -16,15 +16,19 @@ export interface Lock {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 }
 
-/** All packages of the lock file except those that are only for development. */
 export function shippedPackages({ packages }: Lock): [path: string, locked: LockedPackage][] {
   return Object.entries(packages).filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional);
 }
 
+interface Bill {
+  readonly metadata: object;
+  readonly components: readonly { readonly 'bom-ref': string }[];
+  readonly [key: string]: unknown;
+}
+
 /**
- * An SBOM of some packages of the lock file. It has no serial number and no time, so the same lock file gives the same
- * document. (`npm sbom --omit dev` leaves out packages that development uses as well.)
- * Source: CycloneDX 1.5, https://cyclonedx.org/docs/1.5/json/
+ * The part of `npm sbom` about some packages, without serial number and time: the same lock file gives the same text.
+ * (`--omit dev` would leave out packages that development uses as well.)
  * @param name the name of the component that contains them
  */
 export function billOf(
@@ -32,24 +36,15 @@ export function billOf(
   version: string,
   packages: readonly (readonly [path: string, locked: LockedPackage])[],
 ): object {
-  const components = packages.map(([path, locked]) => componentOf(packageName(path), locked));
-  // A package may occur twice, below two others.
-  const unique = new Map(components.map((one) => [one['bom-ref'], one]));
+  const command = ['sbom', '--package-lock-only', '--sbom-format', 'cyclonedx'];
+  const text = execFileSync('npm', command, { cwd: ROOT, encoding: 'utf8', maxBuffer: MAX_BILL_BYTES });
+  const { serialNumber: _serial, dependencies: _graph, components, ...head } = JSON.parse(text) as Bill;
+  const licenses = [{ license: { id: 'Apache-2.0' } }];
+  const references = new Set(packages.map(([path, locked]) => `${packageName(path)}@${locked.version}`));
   return {
-    $schema: 'http://cyclonedx.org/schema/bom-1.5.schema.json',
-    bomFormat: 'CycloneDX',
-    specVersion: '1.5',
-    version: 1,
-    metadata: {
-      component: {
-        'bom-ref': `${name}@${version}`,
-        type: 'application',
-        name,
-        version,
-        licenses: [{ license: { id: 'Apache-2.0' } }],
-      },
-    },
-    components: [...unique.values()],
+    ...head,
+    metadata: { component: { 'bom-ref': `${name}@${version}`, type: 'application', name, version, licenses } },
+    components: components.filter((one) => references.delete(one['bom-ref'])),
   };
 }
 
@@ -58,26 +53,7 @@ function packageName(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
 }
 
-function componentOf(name: string, { version = '', integrity = '', license, optional }: LockedPackage) {
-  const digest = /^sha512-(.+)$/.exec(integrity)?.[1];
-  return {
-    'bom-ref': `${name}@${version}`,
-    type: 'library',
-    name,
-    version,
-    scope: optional ? 'optional' : 'required',
-    purl: `pkg:npm/${name.replace('@', '%40')}@${version}`,
-    ...(digest !== undefined && {
-      hashes: [{ alg: 'SHA-512', content: Buffer.from(digest, 'base64').toString('hex') }],
-    }),
-    ...(license !== undefined && { licenses: [{ expression: license }] }),
-  };
-}
-
-/**
- * The licenses of every package that may be in a bundle.
- * @param root the repository's root, with node_modules installed
- */
+/** The licenses of every package that may be in a bundle. @param root with node_modules */
 export async function thirdPartyLicenses(root: string): Promise<string> {
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
   return licensesOf(
@@ -87,10 +63,8 @@ export async function thirdPartyLicenses(root: string): Promise<string> {
 }
 
 /**
- * The licenses of some packages, each text once, under the names of its packages: the licenses require their texts to
- * be distributed.
- * @param paths of the packages, starting with `node_modules/`
- * @param roots folders that contain node_modules; the first with a package is used
+ * The licenses of packages, each text once, as they require. @param roots folders with node_modules, in order of
+ * preference
  */
 export async function licensesOf(paths: readonly string[], roots: readonly string[]): Promise<string> {
   const names = new Map<string, string[]>();
@@ -110,7 +84,7 @@ async function licenseIn(folder: string): Promise<string | undefined> {
 }
 
 async function main(): Promise<void> {
-  const lock = JSON.parse(await readFile(join(import.meta.dirname, '../package-lock.json'), 'utf8')) as Lock;
+  const lock = JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')) as Lock;
   const bill = billOf('plumbline', lock.version, shippedPackages(lock));
   process.stdout.write(`${JSON.stringify(bill, undefined, 2)}\n`);
 }

@@ -21,10 +21,7 @@ export class CertificateError extends PlumblineError {
   }
 }
 
-/**
- * Reads a serving certificate and its key.
- * @throws CertificateError if a file cannot be read or parsed, or the key does not match the certificate
- */
+/** @throws CertificateError if a file cannot be read or parsed, or the key does not match the certificate */
 export async function loadCertificate(files: CertificateFiles): Promise<SecureContextOptions> {
   const { certFile, keyFile, clientCaFile } = files;
   try {
@@ -57,10 +54,8 @@ export function certificatesOf(pem: string): X509Certificate[] {
 const DEBOUNCE_MILLISECONDS = 100;
 
 /**
- * Calls `onChange` with each new pair that fits together. If a pair does not fit (half-written, mismatched), it logs an
- * error and the old pair keeps serving. It watches directories, not files: cert-manager's Secrets change by renaming a
- * symbolic link, which ends a watch on the file itself.
- * @returns a function that stops watching
+ * Calls `onChange` with each new pair that fits together. It watches directories: cert-manager's Secrets change by
+ * renaming a symbolic link, which ends a watch on the file. @returns a function that stops watching
  */
 export function watchCertificate(
   files: CertificateFiles,
@@ -93,19 +88,13 @@ export function watchCertificate(
   };
 }
 
-/**
- * When certificates expire, in seconds since 1970:
- * - serving: the server's own certificate, as currently in use;
- * - authority: the CA in the same Secret, which callers trust;
- * - client: the certificate of the last known caller.
- */
+/** Seconds since 1970: of the server's certificate in use, of the CA next to it, of the last caller's. */
 export type Expiries = ReadonlyMap<Certificate, number>;
 type Certificate = 'serving' | 'authority' | 'client';
 
-/** Name of the CA's certificate in a Secret of cert-manager, next to tls.crt. */
 const AUTHORITY = 'ca.crt';
 
-/** @param validTo as OpenSSL prints it */
+/** Seconds since 1970. @param validTo as OpenSSL prints it */
 export const endOf = (validTo: string) => Date.parse(validTo) / 1000;
 
 /** Reads when a serving certificate expires, and its CA where a file of it exists. @returns seconds since 1970 */
@@ -118,14 +107,11 @@ export async function readExpiries(cert: string | Buffer, { certFile, clientCaFi
   return expiries;
 }
 
-/** Milliseconds between two log lines about clients whose connections were closed. */
 const LOG_INTERVAL_MILLISECONDS = 10_000;
 
 /**
- * Closes connections of clients whose certificate has none of the names, before they send a request. The server refuses
- * clients without a valid certificate.
- * @param names empty: any certificate of the CA
- * @param onKnown called with the certificate of each connection that may call
+ * Closes connections of clients whose certificate has none of the names (empty: any of the CA), before they send a
+ * request.
  */
 export function admitClients(
   tls: Server,
@@ -149,9 +135,8 @@ export function admitClients(
 }
 
 /**
- * Whether a client's certificate has one of the allowed names. The issuing CA alone proves too little: the CA of a
- * cluster issues certificates to every kubelet and to every user with an approved signing request.
- * @param allowed common names, or DNS names and URIs among the alternative names
+ * By common name, DNS name or URI. The CA alone proves too little: a cluster's CA issues certificates to every kubelet
+ * and to users.
  */
 export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySet<string>): boolean {
   const { CN } = certificate.subject ?? {};

@@ -4,12 +4,9 @@ import { PlumblineError } from '../model/errors.ts';
 import packageJson from '../package.json' with { type: 'json' };
 import { LOG_LEVELS } from './log.ts';
 
-/** How one setting appears on the command line. */
 export interface Flag {
-  /** In commander's form: `--port <number>`. */
   readonly flag: string;
   readonly help: string;
-  /** An environment variable that applies where the flag is absent. */
   readonly env?: string;
 }
 
@@ -31,13 +28,11 @@ export interface ConfigDefinition<S extends z.ZodObject> {
   readonly check?: (config: z.output<S>) => string | undefined;
 }
 
-/** Plumbline's version, from package.json. */
 export const VERSION: string = packageJson.version;
 
 /**
- * Reads a daemon's settings once, from flags and environment, into a frozen object.
- * @throws ConfigError naming the flag, the value and what is wrong with it
- * @throws HelpPrinted after `--help` or `--version`
+ * Reads settings from flags and environment into a frozen object. @throws ConfigError naming the flag @throws
+ * HelpPrinted
  */
 export function parseConfig<S extends z.ZodObject>(
   definition: ConfigDefinition<S>,
@@ -92,7 +87,6 @@ export function apiServerAddress(env: NodeJS.ProcessEnv = process.env) {
   return { serviceHost, servicePort: Number(servicePort) };
 }
 
-/** The flag for access to the API server, the same for all daemons. */
 export const API_SERVER_FLAGS = {
   kubeconfig: {
     flag: '--kubeconfig <path>',
@@ -100,7 +94,6 @@ export const API_SERVER_FLAGS = {
   },
 } as const;
 
-/** The flags for probes and metrics, the same for all daemons. */
 export const PROBE_FLAGS = {
   probeHost: {
     flag: '--probe-host <address>',
@@ -112,7 +105,6 @@ export const PROBE_FLAGS = {
   },
 } as const;
 
-/** The flag for the log, the same for all daemons. */
 export const LOG_FLAGS = {
   logLevel: {
     flag: '--log-level <level>',

@@ -2,9 +2,8 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * Caps a server's connections. At the cap a new connection replaces the least active one: first one that has sent
- * nothing, then an idle one, then one whose request is still arriving. A connection that waits for its answer stays. If
- * all do, the new connection is closed.
+ * At the cap a new connection replaces the least active one: silent, then idle, then sending. One that waits for its
+ * answer stays; if all do, the new one is closed.
  */
 export type ConnectionLimit = ReturnType<typeof limitConnections>;
 
@@ -15,7 +14,6 @@ interface Connection {
   state: State;
 }
 
-/** The order in which connections make room. */
 const EXPENDABLE: readonly State[] = ['silent', 'idle', 'sending'];
 
 /** Caps the connections of `server` at `most`, from now on. */

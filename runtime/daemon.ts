@@ -8,7 +8,6 @@ import { createProbeServer, type Readiness } from './probes.ts';
 import { monotonicSeconds, sleep } from './time.ts';
 
 export interface Daemon {
-  /** Starts everything and resolves when the daemon runs. */
   start(): Promise<void>;
   /** Unready, drain, close. runDaemon calls it once and enforces the deadline. */
   stop(): Promise<void>;
@@ -22,10 +21,7 @@ interface RunOptions {
   readonly deadline?: number;
 }
 
-/**
- * Runs a daemon until SIGTERM or SIGINT: starts it, then stops it in order. A second signal or the deadline ends the
- * process at once with status 1; a clean stop ends it with 0.
- */
+/** Runs a daemon until SIGTERM or SIGINT. A second signal or the deadline ends the process with status 1. */
 export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptions): Promise<void> {
   const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
     let signals = 0;
@@ -58,10 +54,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   }
 }
 
-/**
- * Runs `main` and turns an exception into a line for people, a line of the log, and the exit status: 2 for bad settings.
- * @param component as in the daemon's log
- */
+/** Turns an exception of `main` into a line for people, a log line and the exit status: 2 for bad settings. */
 export async function runMain(name: string, component: string, main: () => Promise<void>): Promise<void> {
   try {
     await main();
@@ -76,13 +69,10 @@ export async function runMain(name: string, component: string, main: () => Promi
 
 interface ServingDaemonOptions {
   readonly server: HttpServer;
-  /** The address of /healthz, /readyz and /metrics, over plain HTTP. */
   readonly probes: { readonly host: string; readonly port: number };
   readonly notReady: Readiness;
   readonly registry: Registry;
-  /** Work that runs while the daemon serves, until the signal is aborted: watches, timers. */
   readonly run: (signal: AbortSignal) => Promise<void>;
-  /** Ends the rest after the server has stopped. */
   readonly close: () => Promise<void>;
   /** Default: 2 s without an arrival, 8 s at most. */
   readonly drain?: DrainTimes;
@@ -98,13 +88,9 @@ export interface DrainTimes {
   readonly most: number;
 }
 const DRAIN: DrainTimes = { quiet: 2, most: 8 };
-/** Seconds between two checks for arrivals. */
 const CHECK_SECONDS = 0.05;
 
-/**
- * Creates a daemon that answers requests. It starts the probes, then the server, then the work that runs with it. It
- * stops in this order: unready, answer until callers have noticed, drain, close.
- */
+/** Stops in this order: unready, answer until callers have noticed, drain, close. */
 export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   const { server, probes, notReady, registry, run, close, log, drain = DRAIN } = options;
   const running = new AbortController();
@@ -135,7 +121,6 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   };
 }
 
-/** Resolves after a quiet time without arrivals. */
 async function untilForgotten(server: HttpServer, { quiet, most }: DrainTimes): Promise<void> {
   const begun = monotonicSeconds();
   for (;;) {

@@ -1,11 +1,9 @@
 /** Milliseconds of work that a sender may cause at once, and its long-term part of the time, from 0 to 1. */
 const BURST_MILLISECONDS = 250;
 const SHARE = 0.02;
-/** Milliseconds between two checks of the waiting senders. */
 const CHECK_MILLISECONDS = 100;
 
 interface Clocks {
-  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
   /** Milliseconds of processor time that this process has used: a process that does not get a processor charges no sender. */
   readonly spent: () => number;
@@ -26,10 +24,8 @@ interface Account {
 }
 
 /**
- * Takes reports from many senders and limits each to its share of the process's only thread. A sender whose reports
- * have cost more than BURST of work waits until its debt has run down, at the rate SHARE. Only the newest report of a
- * waiting sender counts.
- * @param take processes one report; never throws
+ * Limits each sender to its share of the only thread: after BURST of work it waits until its debt has run down at the
+ * rate SHARE. Only its newest report counts. @param take never throws
  */
 export function createFairIntake<R>(
   take: (sender: string, report: R | undefined) => void,
@@ -81,7 +77,6 @@ export function createFairIntake<R>(
       waiting.set(sender, { report });
       schedule();
     },
-    /** Senders whose newest report waits. */
     get waiting() {
       return waiting.size;
     },

@@ -24,7 +24,6 @@ const KEEP_ALIVE_MILLISECONDS = 120_000;
 const HANDSHAKE_MILLISECONDS = 5000;
 const HEADERS_MILLISECONDS = 5000;
 const REQUEST_MILLISECONDS = 10_000;
-/** Seconds between checks of the last two. */
 const CHECK_SECONDS = 1;
 /** Milliseconds without progress after which the server gives up on a caller that does not read its answer. */
 const STALLED_ANSWER_MILLISECONDS = 20_000;
@@ -39,7 +38,6 @@ interface HttpServerOptions {
   readonly certificate?: CertificateFiles | undefined;
   /** Seconds between checks of a request's time limits. Each check wakes the process. Default 1. */
   readonly checkInterval?: number;
-  /** Connections at a time. Default 256. */
   readonly connections?: number;
   /** Whether answers are streams that may be silent for long. Default false. */
   readonly streams?: boolean;
@@ -158,7 +156,6 @@ export function createHttpServer(options: HttpServerOptions) {
       return expiries;
     },
 
-    /** The port in use, once started. */
     get port() {
       return (server?.address() as AddressInfo | null)?.port ?? 0;
     },
@@ -166,8 +163,7 @@ export function createHttpServer(options: HttpServerOptions) {
 }
 
 /**
- * Resolves after everything that has arrived was read. A connection that is idle then has no request waiting in the
- * kernel. Such a request would be lost with it: clients do not repeat a POST.
+ * Resolves after everything that has arrived was read: a request in the kernel would be lost with its idle connection.
  */
 async function arrivalsRead(): Promise<void> {
   // The first one may come in the current turn of the event loop, after its reads.
@@ -200,9 +196,8 @@ export function isLoopback(host: string): boolean {
 }
 
 /**
- * Whether a request's Host header names this listener. A page of another site can make a browser send requests here by
- * resolving its own name to this address (DNS rebinding); the header then contains that name. Any port is accepted,
- * because the user of `kubectl port-forward` chooses it.
+ * Whether the Host header names this listener, with any port: otherwise a page of another site may ask by DNS
+ * rebinding.
  */
 export function isOwnHost(header: string | undefined, listensOn: string): boolean {
   const [, v6, host = v6] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+))(?::[0-9]{1,5})?$/i.exec(header ?? '') ?? [];

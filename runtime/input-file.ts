@@ -1,12 +1,10 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Bytes of the first buffer, which doubles as it fills. */
 const FIRST_BUFFER_BYTES = 64 * 1024;
 const STANDARD_INPUT = 0;
 /** Bytes of the largest file with certificates or a token. */
 export const MAX_CREDENTIAL_BYTES = 1024 * 1024;
 
-/** It names its file in `path`, as system errors do. */
 class InputTooLarge extends Error {
   readonly path: string;
 
@@ -16,14 +14,7 @@ class InputTooLarge extends Error {
   }
 }
 
-/**
- * Reads a file with a size limit. It may be a pipe, as in `--kubeconfig <(sops -d …)`, whose size is only known at its
- * end, or a device without an end.
- * @param path `-` for standard input
- * @param most bytes
- * @throws InputTooLarge
- * @throws a system error
- */
+/** Reads a file (`-`: standard input), pipe or device up to `most` bytes. @throws InputTooLarge or a system error */
 export function readInput(path: string, most: number): Buffer {
   const source = path === '-' ? STANDARD_INPUT : openSync(path, 'r');
   try {

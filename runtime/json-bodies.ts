@@ -5,10 +5,7 @@ import { assertBoundedJson, BodyError, UNCHECKED_BYTES } from './json-bounds.ts'
 
 export interface JsonBodiesOptions {
   readonly maxBodyBytes: number;
-  /**
-   * Bytes of all bodies from the head of their request until their answer. One client address gets at most half.
-   * Default 16 MiB.
-   */
+  /** Bytes of all bodies until their answer, half of them for one client address. Default 16 MiB. */
   readonly maxBytesInFlight?: number;
   /** Seconds for one body to arrive. Default 5: callers are on a short network path. */
   readonly deadlineSeconds?: number;
@@ -29,16 +26,14 @@ interface Body {
 }
 
 /**
- * Reads JSON bodies with express' own parser, within limits for the whole server: callers may be hostile. If the bytes
- * in flight run out, the client with the most of them loses its oldest body that is still arriving, so a client whose
- * bodies stall makes room for others.
+ * Reads JSON bodies within limits for the whole server. If the bytes in flight run out, the client with the most of
+ * them loses its oldest body that is still arriving.
  */
 export class JsonBodies {
   readonly #maxBodyBytes: number;
   readonly #maxBytesInFlight: number;
   readonly #deadlineSeconds: number;
   readonly #parse: RequestHandler;
-  /** Bodies in flight, oldest first. */
   readonly #bodies = new Set<Body>();
   #evicted = 0;
 
@@ -59,7 +54,6 @@ export class JsonBodies {
     return sumOfBytes(this.#bodies);
   }
 
-  /** Bodies given up because the bytes in flight ran out. */
   get evicted(): number {
     return this.#evicted;
   }
@@ -96,7 +90,6 @@ export class JsonBodies {
     return body;
   }
 
-  /** Resolves when the body is parsed. @throws BodyError */
   #arrival(body: Body, request: Request, response: Response): Promise<void> {
     return new Promise((resolve, reject) => {
       const abandon = (error: BodyError): void => {
@@ -169,7 +162,6 @@ function assertReadable(bytes: Buffer): void {
   assertBoundedJson(bytes);
 }
 
-/** Errors of express' parser, in this server's words. */
 function bodyError(error: unknown): BodyError {
   if (error instanceof BodyError) return error;
   const { type, message, body } = error as { type?: string; message?: string; body?: unknown };

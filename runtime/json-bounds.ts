@@ -35,11 +35,7 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/**
- * Refuses JSON with very many values before it is decoded: an empty object is two bytes of text and thirty times that
- * in memory. It makes one pass over the bytes and leaves the syntax to the decoder.
- * @throws JsonTooLarge
- */
+/** Refuses very many values before decoding: an empty object needs thirty times its two bytes. @throws JsonTooLarge */
 export function assertBoundedJson(bytes: Uint8Array): void {
   if (bytes.length <= UNCHECKED_BYTES) return;
   const maxValues = Math.min(MAX_VALUES, Math.ceil(bytes.length / MIN_BYTES_OF_VALUE));
@@ -57,7 +53,6 @@ export function assertBoundedJson(bytes: Uint8Array): void {
   }
 }
 
-/** The index of the string's closing quote, or the end. */
 function endOfString(bytes: Uint8Array, from: number): number {
   let at = from;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

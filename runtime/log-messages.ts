@@ -1,4 +1,3 @@
-/** Messages of the parts that all daemons share. */
 export const SHARED_MESSAGES = {
   info: {
     serving: 'with its ports',
@@ -6,11 +5,10 @@ export const SHARED_MESSAGES = {
     stopped: '',
     'certificate reloaded': '',
     recovered: 'what `warning` names has ended',
-    'list and watch work again': '',
   },
   warn: {
-    'list or watch failed; keeping the cache and retrying': 'check the API server and the account’s permissions',
-    'watches end at once; keeping the cache and retrying': 'check proxies before the API server',
+    'list or watch failed; keeping the cache and retrying':
+      'check the API server, proxies and the account’s permissions',
     'object ignored: it cannot be read': 'correct the object',
     'writing an Event failed': 'check the API server',
     'reading the new certificate failed; keeping the old one': 'correct the files',

@@ -24,7 +24,6 @@ export interface MessageLogger<M extends LogMessages> {
   fatal(...line: [fields: object, message: MessageAt<M, 'fatal'>] | [message: MessageAt<M, 'fatal'>]): void;
 }
 
-/** The logger of the parts that daemons share. */
 export type Logger = MessageLogger<typeof SHARED_MESSAGES>;
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -32,11 +31,7 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const standardError = destination({ dest: 2, sync: true });
 
-/**
- * A logger that writes one JSON object per line to standard error, so that standard output stays free for a daemon's
- * own output. Levels are words, times are ISO 8601.
- * @param component the name of the daemon or duty, on every line
- */
+/** Writes one JSON object per line to standard error. @param component the daemon or duty, on every line */
 export function createLogger(component: string, level: LogLevel = 'info'): PinoLogger {
   return pino(
     {

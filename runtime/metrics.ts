@@ -13,8 +13,7 @@ export const unreadableObjects = new Gauge({
 });
 
 /**
- * A registry with the process's own metrics (memory, CPU, handles, event loop lag).
- * @param lagPrecision milliseconds between two measurements of the lag; default 10
+ * With the process's own metrics. @param lagPrecision milliseconds between measurements of the event loop; default 10
  */
 export function createRegistry(lagPrecision?: number): Registry {
   const registry = new Registry();

@@ -19,10 +19,7 @@ interface ProbeServerOptions {
   readonly log: Logger;
 }
 
-/**
- * Serves `/healthz`, `/readyz` and `/metrics` over plain HTTP on a separate port, so that probes need no certificate.
- * Three fixed paths need no router.
- */
+/** Serves `/healthz`, `/readyz` and `/metrics` over plain HTTP, so that probes need no certificate. */
 export function createProbeServer({ host, port, notReady, registry, pages = {}, log }: ProbeServerOptions): HttpServer {
   const handler: RequestListener = (request, response) => {
     const answer = (status: number, text: string, type = 'text/plain; charset=utf-8') => {

@@ -2,7 +2,6 @@ import { cut, errorText } from '../model/errors.ts';
 import type { LogMessages, MessageAt, MessageLogger } from './log.ts';
 import { monotonicSeconds } from './time.ts';
 
-/** Maximum characters of a problem, which may come from an API server, a switch or a kubelet. */
 const MAX_CHARACTERS = 500;
 
 interface RecoveryLogger {
@@ -16,17 +15,12 @@ export class ProblemLog<M extends LogMessages> {
   readonly #durations = new Durations();
   #last: { readonly warning: MessageAt<M, 'warn'>; readonly reason: string } | undefined;
 
-  /** @param fields on every line */
   constructor(log: MessageLogger<M> & RecoveryLogger, fields: object = {}) {
     this.#log = log;
     this.#fields = fields;
   }
 
-  /**
-   * Reports a failure.
-   * @param warning what is not done and what happens next
-   * @param fields on the line, where they say more than the reason
-   */
+  /** @param warning what is not done and what happens next @param fields where they say more than the reason */
   failed(err: unknown, warning: MessageAt<M, 'warn'>, fields: object = {}): void {
     const reason = cut(errorText(err), MAX_CHARACTERS);
     this.#durations.begin('');
@@ -35,7 +29,6 @@ export class ProblemLog<M extends LogMessages> {
     this.#log.warn({ ...this.#fields, ...fields, reason }, warning);
   }
 
-  /** Reports a round without a problem. */
   recovered(): void {
     if (this.#last === undefined) return;
     const { warning, reason: was } = this.#last;

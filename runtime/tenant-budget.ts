@@ -16,7 +16,6 @@ export class TenantBudget {
     this.#maxBytes = maxBytes;
   }
 
-  /** Approximate bytes of all entries. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -32,7 +31,6 @@ export class TenantBudget {
     return true;
   }
 
-  /** @returns the bytes of the entry */
   delete(tenant: string, key: string): number {
     return this.#remove(tenant, key);
   }

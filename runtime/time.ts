@@ -1,10 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setImmediate } from 'node:timers/promises';
 
-/**
- * Seconds on this process's monotonic clock, for durations and deadlines. Never compare it with another process's
- * clock.
- */
+/** Seconds on this process's monotonic clock; never compare it with another process's. */
 export function monotonicSeconds(): number {
   return performance.now() / 1000;
 }
@@ -30,9 +27,7 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
 }
 
 interface BackoffOptions {
-  /** Seconds before the first retry. Default 0.5. */
   readonly first?: number;
-  /** The longest wait in seconds. Default 30. */
   readonly most?: number;
 }
 
@@ -48,7 +43,6 @@ export class Backoff {
     this.#next = first;
   }
 
-  /** Seconds to wait before the next try. */
   next(): number {
     const wait = this.#next;
     this.#next = Math.min(this.#most, this.#next * 2);
@@ -61,11 +55,8 @@ export class Backoff {
 }
 
 /**
- * Runs work under its own signal, which aborts with the first of the given signals, after the given seconds, and when
- * the work ends, so that nothing started under it continues. It leaves no listener on the given signals:
- * AbortSignal.any leaks about 80 bytes into each of its sources for the life of that source (Node.js 20), which in a
- * daemon is forever.
- * @param seconds undefined: no limit
+ * Runs work under its own signal, which aborts with the first of the signals, after the seconds, and when the work
+ * ends. AbortSignal.any would leak 80 bytes into each source (Node.js 20).
  */
 export async function underSignals<T>(
   signals: readonly (AbortSignal | undefined)[],
@@ -100,14 +91,12 @@ export async function underSignals<T>(
 const SLICE_MILLISECONDS = 8;
 
 /**
- * Splits long work into slices: after SLICE milliseconds of work the event loop runs other tasks, so that thousands of
- * objects never delay a request. Only the work counts, not the time awaited in between.
- * @param now milliseconds of a monotonic clock
+ * After SLICE milliseconds of work the event loop runs other tasks. Only the work counts, not the time awaited in
+ * between.
  */
 export function createSlices(now: () => number = () => performance.now()) {
   let spent = 0;
   return {
-    /** Does one piece of work, then yields to other tasks if a slice is over. */
     async run<T>(work: () => T): Promise<T> {
       const begun = now();
       try {

@@ -3,7 +3,6 @@ import { isIP } from 'node:net';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import * as x509 from '@peculiar/asn1-x509';
 
-/** A certificate and its private key, both PEM. */
 export interface KeyedCertificate {
   readonly cert: string;
   readonly key: string;
@@ -52,7 +51,6 @@ export function createCertificateAuthority(commonName: string, options: Certific
   };
 
   return {
-    /** The CA's own certificate, PEM: clients use it as `ca` or `caBundle`. */
     cert: certify(
       commonName,
       ca.publicKey,
@@ -67,10 +65,8 @@ export function createCertificateAuthority(commonName: string, options: Certific
       ownValidity,
     ),
     /**
-     * Issues a serving certificate (EC P-256, usable for client authentication too).
-     * @param names DNS names and IP addresses, at least one; the first is the common name
-     * @param options default: the lifetime of the authority
-     * @throws RangeError if there is no name
+     * EC P-256, for servers and clients. @param names DNS names and IP addresses; the first is the common name @throws
+     * RangeError without one
      */
     issue(names: readonly string[], options?: CertificateOptions): KeyedCertificate {
       const [first] = names;

@@ -110,7 +110,6 @@ export type KubeVmi = KubeObject & {
   };
 };
 
-/** A mutable copy of an object. */
 export function draftOf<T extends KubeObject>(object: T): T {
   return structuredClone(object);
 }
@@ -151,7 +150,6 @@ export function sameJson(a: JsonValue | undefined, b: JsonValue | undefined): bo
   );
 }
 
-/** The conditions of a draft, which it has from then on. */
 export function conditionsOf(pod: KubePod): ObjectCondition[] {
   pod.status ??= {};
   pod.status.conditions ??= [];

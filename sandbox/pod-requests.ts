@@ -22,11 +22,7 @@ function largest(a: Amounts, b: Amounts): Amounts {
 
 const requestsOf = ({ resources }: Container) => amountsOf(resources?.requests);
 
-/**
- * The resources that a pod needs on its node. It is the larger of: the containers together with the restartable init
- * containers; any one init container together with the restartable ones before it. The overhead is added.
- * Source: component-helpers/resource/helpers.go, PodRequests.
- */
+/** What a pod needs on its node. Source: component-helpers/resource/helpers.go, PodRequests. */
 export function podRequests({ spec }: KubePod): Amounts {
   let running: Amounts = new Map();
   for (const container of spec.containers) running = plus(running, requestsOf(container));
@@ -50,20 +46,13 @@ export function asksForAny({ spec }: KubePod, names: ReadonlySet<string>): boole
   );
 }
 
-/** The first resource that a node has too little of for another pod. */
 interface Shortage {
   /** The pod's status.reason: `OutOfcpu`. */
   readonly reason: string;
   readonly message: string;
 }
 
-/**
- * The kubelet's own check of the scheduler's conditions, after the resource managers. Like the kubelet it ignores
- * extended resources that the node does not have.
- * @param devices the devices that the pod's containers got, by resource: there were enough of these, whatever the Node
- * has now
- * Source: pkg/kubelet/lifecycle/predicate.go.
- */
+/** The kubelet's own check. Source: pkg/kubelet/lifecycle/predicate.go. @param devices what the pod's containers got */
 export function shortage(
   pod: KubePod,
   others: Iterable<KubePod>,

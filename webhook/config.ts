@@ -100,15 +100,11 @@ export const webhookSettings: ConfigDefinition<typeof schema> = {
   },
 };
 
-/** Reads the webhook's settings from flags and environment. @throws ConfigError, HelpPrinted */
 export function parseWebhookConfig(argv: readonly string[]): WebhookConfig {
   return parseConfig(webhookSettings, argv);
 }
 
-/**
- * Reads the file in --network-context; without the flag the context is empty.
- * @throws ConfigError naming the file, if it cannot be read or is malformed
- */
+/** Empty without the flag. @throws ConfigError naming the file, if it cannot be read or is malformed */
 export async function readNetworkContext(path: string | undefined): Promise<ConfiguredContext> {
   if (path === undefined) return parseConfiguredContext(undefined);
   try {

@@ -92,7 +92,6 @@ export async function createWebhook(
   });
 }
 
-/** Counts the ignored reports and logs them when they change. */
 function quarantineLog(metrics: WebhookMetrics, log: WebhookLogger) {
   let lastNodes = '';
   const durations = new Durations();

@@ -9,9 +9,7 @@ import {
 import { type CallLimits, CHANNEL_OPTIONS, KubeletApiError, unary, unixAddress } from './transport.ts';
 
 export const DEVICE_PLUGIN_VERSION = 'v1beta1';
-/** The directory of device plugins below the kubelet's root. */
 export const PLUGIN_DIRECTORY = 'device-plugins';
-/** The kubelet's registration socket, in that directory. */
 export const KUBELET_SOCKET = 'kubelet.sock';
 export const HEALTHY = 'Healthy';
 export const UNHEALTHY = 'Unhealthy';
@@ -19,10 +17,7 @@ export const UNHEALTHY = 'Unhealthy';
 /** The kubelet's own timeout of PreStartContainer. */
 export const PRE_START_DEADLINE_SECONDS = 30;
 
-/**
- * Registers a plugin with the kubelet that serves `socketPath`.
- * @throws KubeletApiError
- */
+/** Registers a plugin with the kubelet that serves `socketPath`. @throws KubeletApiError */
 export async function registerPlugin(
   socketPath: string,
   request: { endpoint: string; resourceName: string; options: DevicePluginOptions },
@@ -37,7 +32,6 @@ export async function registerPlugin(
   }
 }
 
-/** The kubelet's side of a device plugin. */
 export type DevicePluginClient = ReturnType<typeof createDevicePluginClient>;
 
 /** Creates a client of one plugin's socket, as a kubelet uses it. Every call throws KubeletApiError. */

@@ -13,19 +13,14 @@ export function createPodResourcesClient(socketPath: string) {
   const client = new PodResourcesListerClient(unixAddress(socketPath), credentials.createInsecure(), CHANNEL_OPTIONS);
   return {
     /**
-     * Every pod by name, with the devices and exclusive CPUs of each container. Empty for some time after the kubelet
-     * starts.
-     * @throws KubeletApiError
+     * Pods with devices and exclusive CPUs by container; none for some time after the kubelet's start. @throws
+     * KubeletApiError
      */
     async list(limits?: CallLimits) {
       const response = await unary({ method: 'List', socketPath }, {}, client.list.bind(client), limits);
       return response.podResources;
     },
-    /**
-     * CPUs and devices that the kubelet can assign. `cpuIds` is empty before the CPU manager starts and under policy
-     * none.
-     * @throws KubeletApiError
-     */
+    /** `cpuIds` is empty before the CPU manager starts and under policy none. @throws KubeletApiError */
     allocatable(limits?: CallLimits) {
       const site = { method: 'GetAllocatableResources', socketPath };
       return unary(site, {}, client.getAllocatableResources.bind(client), limits);

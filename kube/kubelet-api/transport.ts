@@ -60,7 +60,6 @@ function explain(code: KubeletApiCode, details: string): string {
 /** Bytes. The response of List for 250 pods with many devices exceeds gRPC's default of 4 MiB. */
 const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 
-/** Timeout of a unary call over a local socket, in seconds. */
 const DEFAULT_DEADLINE_SECONDS = 5;
 
 /** Connecting to a local socket is cheap, so the backoff is at most one second instead of gRPC's two minutes. */
@@ -78,10 +77,8 @@ export const SERVER_OPTIONS: ChannelOptions = {
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
 };
 
-/** The deadline of one call and the signal that cancels it. */
 export interface CallLimits {
   readonly signal?: AbortSignal | undefined;
-  /** Default 5. */
   readonly deadlineSeconds?: number | undefined;
 }
 
@@ -90,7 +87,6 @@ export function unixAddress(socketPath: string): string {
   return `unix:${socketPath}`;
 }
 
-/** The method and the socket of a call, for error messages. The method has the kubelet's name. */
 interface CallSite {
   readonly method: string;
   readonly socketPath: string;
@@ -98,11 +94,7 @@ interface CallSite {
 
 const CANCELLED = { code: 1, details: 'the caller gave up' };
 
-/**
- * Makes one unary call.
- * @throws KubeletApiError with code `cancelled` when the signal aborts, `deadline` when the deadline passes, otherwise
- * with the status from the other side
- */
+/** @throws KubeletApiError `cancelled` by the signal, `deadline`, or the status from the other side */
 export function unary<Request, Response>(
   site: CallSite,
   request: Request,
@@ -130,10 +122,7 @@ export function unary<Request, Response>(
   });
 }
 
-/**
- * Binds a server to a Unix socket path that must be free. The kubelet's sockets need no TLS: the permissions of their
- * directory protect them.
- */
+/** Binds a server to a free Unix socket path. The permissions of the kubelet's directory protect it. */
 export function bindUnix(server: Server, socketPath: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.bindAsync(unixAddress(socketPath), ServerCredentials.createInsecure(), (error) => {

@@ -4,13 +4,9 @@ import { dirname, join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { billOf, type Lock, type LockedPackage, licensesOf } from '../sbom.ts';
 
-/** The files that an image adds to its base. */
 interface Contents {
-  /** Files and folders of dist/, for /plumbline. */
   readonly bundles: readonly string[];
-  /** Whether the image needs koffi. */
   readonly native?: boolean;
-  /** Whether to add the CNI gate. */
   readonly gate?: boolean;
 }
 
@@ -22,7 +18,6 @@ export const IMAGES: Readonly<Record<string, Contents>> = {
   'node-agent': { bundles: ['node-agent.cjs', 'kubeconfig.cjs'], native: true, gate: true },
 };
 
-/** Architectures of the images, by Node.js' names. */
 const ARCHITECTURES = ['x64', 'arm64'] as const;
 type Architecture = (typeof ARCHITECTURES)[number];
 
@@ -31,16 +26,14 @@ export function architectureOf(name: string): Architecture | undefined {
   return name === 'amd64' ? 'x64' : ARCHITECTURES.find((one) => one === name);
 }
 
-/** koffi, and the package with its module for one architecture. */
 const koffiPackages = (architecture: Architecture): readonly string[] => [
   'koffi',
   `@koromix/koffi-linux-${architecture}`,
 ];
 
 /**
- * The npm packages that an image contains, in ascending order of their paths: those with a file in one of its bundles,
- * as listed in `dist/inputs.json`, and koffi, which is not bundled.
- * @throws Error if package-lock.json does not contain one
+ * The npm packages of an image by path: those in its bundles (`dist/inputs.json`), and koffi. @throws Error if the lock
+ * file lacks one
  */
 async function packagesOf(
   { bundles, native = false }: Contents,
@@ -80,11 +73,7 @@ const READ = [
   'tsconfig.json',
 ];
 
-/**
- * The text of .dockerignore, which limits the build context to the inputs of the build. The folders are those that the
- * bundles were built from, so a new one cannot be forgotten.
- * @param dist contains inputs.json, as `npm run build` writes it
- */
+/** The text of .dockerignore: the build's inputs, whose folders come from the bundles (`dist/inputs.json`). */
 export async function ignoreFile(dist: string): Promise<string> {
   const inputs = JSON.parse(await readFile(join(dist, 'inputs.json'), 'utf8')) as Record<string, readonly string[]>;
   const own = Object.values(inputs)
@@ -105,9 +94,8 @@ interface Sources {
 }
 
 /**
- * Writes the files that an image adds to its base into a folder, which it replaces, and the bill of materials next to
- * it as `<folder>.cdx.json`.
- * @throws Error with the code ENOENT if a bundle, koffi or the gate's compiler is missing
+ * Writes an image's files into a folder and its bill of materials to `<folder>.cdx.json`. @throws Error ENOENT if
+ * something is missing
  */
 export async function assemble(name: string, contents: Contents, out: string, sources: Sources): Promise<void> {
   const { root, dist } = sources;

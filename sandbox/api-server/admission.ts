@@ -18,7 +18,6 @@ import type { Store } from './store.ts';
 import { checkForm } from './validation.ts';
 import { type Webhook, type WebhookClient, webhooksOf } from './webhook-client.ts';
 
-/** A webhook's decision; the form of its response is checked. */
 interface Verdict {
   readonly allowed: boolean;
   readonly patch?: JsonValue;
@@ -28,11 +27,7 @@ interface Verdict {
 
 const REVIEW = 'admission.k8s.io/v1, Kind=AdmissionReview';
 
-/**
- * Parses an AdmissionReview v1 response as strictly as the API server.
- * @param mutating false for validating webhooks, which must not patch
- * @throws Error if the uid differs, the kind is wrong, or only one of patch and patchType is present
- */
+/** Parses a response as strictly as the API server. @param mutating only then a patch is allowed @throws Error */
 function readVerdict(answer: JsonValue, uid: string, mutating: boolean): Verdict {
   if (!isRecord(answer) || !isRecord(answer.response)) throw invalidAnswer('webhook response was absent');
   const { response } = answer;
@@ -75,7 +70,6 @@ function invalidAnswer(why: string): Error {
   return new Error(`received invalid webhook response: ${why}`);
 }
 
-/** The refusal for a webhook's `allowed: false`; its code is at least 400. */
 function denial(webhook: string, status: JsonRecord | undefined): ApiError {
   const by = `admission webhook "${webhook}" denied the request`;
   const explanation = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
@@ -88,7 +82,6 @@ function denial(webhook: string, status: JsonRecord | undefined): ApiError {
   );
 }
 
-/** The form of an object for a webhook: without undefined fields. */
 const reviewed = (object: KubeObject | undefined): JsonValue => (object ? structuredClone(object) : null);
 
 export type Operation = 'CREATE' | 'UPDATE' | 'DELETE';
@@ -140,7 +133,6 @@ export function createAdmission(store: Store, client: WebhookClient) {
       object = await mutate(webhook, { ...attributes, object });
       seen.set(webhook, object);
     }
-    // Reinvokes webhooks that requested it if a later webhook has changed their object.
     for (const webhook of all) {
       if (webhook.reinvocationPolicy !== 'IfNeeded') continue;
       if (!seen.has(webhook) || sameJson(seen.get(webhook), object)) continue;
@@ -151,7 +143,6 @@ export function createAdmission(store: Store, client: WebhookClient) {
   };
 
   return {
-    /** The object after all mutating webhooks of its configurations, if all validating ones accept it. */
     async admit(attributes: Attributes) {
       const { type } = attributes;
       // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.
@@ -174,7 +165,6 @@ function heed(webhook: Webhook, verdict: Verdict, call: Call): void {
   if (!verdict.allowed) throw denial(webhook.name, verdict.status);
 }
 
-/** @throws ApiError if a match condition fails, and the failure policy is Fail */
 function isCalled(webhook: Webhook, attributes: Attributes, store: Store): boolean {
   return isSelected(webhook, attributes, store) && matchesConditions(webhook, attributes, store);
 }

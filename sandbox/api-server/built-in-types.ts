@@ -3,7 +3,6 @@ import type { KubeNode, KubeObject, KubePod, KubeVmi } from '../objects.ts';
 import type { TableColumn } from './columns.ts';
 import * as columns from './columns.ts';
 
-/** One served resource in one version. `T` is the typed view of its objects. */
 export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly group: string;
   readonly version: string;
@@ -12,22 +11,18 @@ export interface ResourceType<T extends KubeObject = KubeObject> {
   readonly shortNames: readonly string[];
   readonly categories: readonly string[];
   readonly namespaced: boolean;
-  /** Whether only /status can write the status. */
   readonly hasStatus: boolean;
   /** Whether it comes from a CustomResourceDefinition. Such objects do not support strategic merge patches. */
   readonly custom: boolean;
   readonly names: 'subdomain' | 'label';
-  /** Paths of the fields that field selectors support. */
   readonly fields: readonly string[];
   readonly columns: readonly TableColumn[];
-  /** Never set; carries the type of the view. */
   readonly view?: T;
 }
 
 export const apiVersionOf = ({ group, version }: Pick<ResourceType, 'group' | 'version'>) =>
   group === '' ? version : `${group}/${version}`;
 
-/** Name of the collection in the store that contains a resource. */
 export const collectionOf = ({ group, plural }: Pick<ResourceType, 'group' | 'plural'>) => `${group}/${plural}`;
 
 function define<T extends KubeObject = KubeObject>(

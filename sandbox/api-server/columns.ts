@@ -13,7 +13,6 @@ export interface TableColumn {
 const show = (value: JsonValue | undefined): JsonValue =>
   value === undefined || value === null || value === '' ? '<none>' : value;
 
-/** @param value a path such as `status.phase`, or what computes the cell */
 const column = (name: string, value: string | TableColumn['cell'], priority = 0): TableColumn => ({
   name,
   priority,
@@ -128,7 +127,6 @@ export const VIRTUAL_MACHINE_INSTANCE: readonly TableColumn[] = [
   column('Ready', (vmi) => conditionOf(vmi, 'Ready') ?? 'False'),
 ];
 
-/** As in Plumbline's own CRD. */
 export const NODE_TOPOLOGY: readonly TableColumn[] = [
   NAME,
   column('CPUs', 'status.summary.cpus'),

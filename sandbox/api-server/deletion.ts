@@ -17,7 +17,6 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   const { metadata } = object;
   const hasFinalizers = (metadata.finalizers?.length ?? 0) > 0;
   if (!hasFinalizers && grace === 0) return { kind: 'remove' };
-  // A second deletion can only shorten the grace period.
   const before = metadata.deletionGracePeriodSeconds;
   if (metadata.deletionTimestamp !== undefined && (before ?? 0) <= grace) return { kind: 'none' };
   const marked = draftOf(object);
@@ -26,7 +25,6 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   return { kind: 'mark', object: marked };
 }
 
-/** Whether an update removed the last finalizer of an object that is being deleted. */
 export function isFinished({ metadata }: KubeObject): boolean {
   return (
     metadata.deletionTimestamp !== undefined &&
@@ -58,10 +56,7 @@ const COLLECTOR: Call = {
 
 const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);
 
-/**
- * Deletes the dependents of a deleted object: everything whose ownerReferences contain its uid and no other existing
- * object. Background deletion only; the policies foreground and orphan count as background.
- */
+/** Deletes what only the deleted object owned, in the background; foreground and orphan count as background. */
 export function collectGarbage({ store, registry, onFault }: GarbageDeps): void {
   const isAlive = (uid: string) => [...store.all()].some(({ object }) => object.metadata.uid === uid);
   const dependentsOf = (uid: string) =>

@@ -2,7 +2,6 @@ import { PlumblineError } from '../../model/errors.ts';
 import type { JsonRecord, JsonValue } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
 
-/** One entry in the details of a Status: the field and its error. */
 export interface StatusCause {
   readonly reason: string;
   readonly field?: string;
@@ -61,7 +60,6 @@ const detailsOf = (type: Named, name: string) => ({
   ...(type.group !== '' && { group: type.group }),
 });
 
-/** A refusal whose message begins with the object. */
 export const objectError = (http: number, reason: string, type: Named, name: string, why: string) =>
   new ApiError(http, reason, `${qualified(type.plural, type)} "${name}" ${why}`, detailsOf(type, name));
 

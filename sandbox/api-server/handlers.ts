@@ -21,10 +21,6 @@ import type { Store } from './store.ts';
 import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';
 import { streamWatch } from './watch.ts';
 
-/**
- * Handles a request on a resource, with the warnings of its webhooks.
- * @throws ApiError; the caller converts it into a Status
- */
 export async function handleResource(deps: HandlerDeps, exchange: Exchange): Promise<void> {
   const { request, response, route, user, query } = exchange;
   const warnings: string[] = [];
@@ -67,7 +63,6 @@ const success = (details?: JsonRecord): JsonRecord => ({
   code: 200,
 });
 
-/** Watches write their own response and return undefined. */
 async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Call): Promise<Answer | undefined> {
   const { request, route, query } = exchange;
   const { type, namespace } = route;

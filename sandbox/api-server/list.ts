@@ -10,7 +10,6 @@ export function listObjects(store: Store, type: ResourceType, namespace: string 
     .filter((object) => (namespace === undefined || object.metadata.namespace === namespace) && matches(object));
 }
 
-/** The part of each object that a Table contains in addition to the cells. */
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 
 /** Whether a client requests a Table: the first supported media type of its Accept header decides. */
@@ -55,7 +54,6 @@ function partial({ metadata }: KubeObject): JsonRecord {
   return { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
 }
 
-/** How much of each object a row of a Table contains. */
 export function includeOf(query: URLSearchParams): IncludeObject {
   const include = query.get('includeObject');
   return include === 'None' || include === 'Object' ? include : 'Metadata';

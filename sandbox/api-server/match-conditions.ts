@@ -92,7 +92,6 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptio
 
 const programs = new Map<string, ParseResult>();
 
-/** @throws Error if the expression is not CEL */
 export function compileCondition(expression: string): ParseResult {
   const program = programs.get(expression) ?? environment.parse(expression);
   programs.set(expression, program);
@@ -100,8 +99,7 @@ export function compileCondition(expression: string): ParseResult {
 }
 
 /**
- * Whether all conditions hold. A false one counts more than one that fails, as in the API server.
- * @throws Error if no condition is false and one fails
+ * A false condition counts more than one that fails, as in the API server. @throws Error if none is false and one fails
  */
 export function allConditionsHold(expressions: readonly string[], request: JsonRecord, store: Store): boolean {
   const { object = null, oldObject = null } = request;

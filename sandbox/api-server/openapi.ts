@@ -17,14 +17,9 @@ export async function readComponents(path: string): Promise<Components> {
   return JSON.parse(await readFile(path, 'utf8')) as Components;
 }
 
-/** The apiVersion in `api/v1` or `apis/kubevirt.io/v1`. */
 const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
 
-/**
- * Creates the OpenAPI documents.
- * @param published schemas of Kubernetes' types and of those of KubeVirt and Plumbline; a type without one accepts any
- * fields
- */
+/** @param published schemas of types; a type without one accepts any fields */
 export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
@@ -77,7 +72,6 @@ export function createOpenApi(published: Components) {
       if (path === ROOT) return index();
       return path.startsWith(`${ROOT}/`) ? documentOf(apiVersionAt(path.slice(ROOT.length + 1))) : undefined;
     },
-    /** The fields of an object that its type does not allow. */
     faults: (type: ResourceType, object: KubeObject) => schemaFaults(object, schemaOf(type), published),
   };
 }
@@ -110,12 +104,10 @@ const WRITE_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation'].map((name
 }));
 
 const PATCH_FORMATS = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml'];
-/** Custom resources do not support it. */
 const STRATEGIC = 'application/strategic-merge-patch+json';
 
 const ANY: JsonRecord = { type: 'object' };
 
-/** The paths of a type's collection and objects, limited to the parts that clients use. */
 function pathsOf(type: ResourceType, component: string): JsonRecord {
   const { group, namespaced, plural } = type;
   const root = `/${group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;

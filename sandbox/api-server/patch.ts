@@ -8,14 +8,11 @@ const MERGE_PATCH = 'application/merge-patch+json';
 const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 export const APPLY_PATCH = 'application/apply-patch+yaml';
 
-/** Limit of the operations in one JSON patch, as in the API server. */
 const MAX_OPERATIONS = 10_000;
 
 /**
- * Applies a patch and returns the new object; does not change the current one.
- *
- * Server-side apply is a merge here. There is no field ownership, so an apply never conflicts, and a field that a later
- * apply omits stays.
+ * Returns a new object. Server-side apply is a merge without field ownership: it never conflicts, and omitted fields
+ * stay.
  */
 export function applyPatch(type: ResourceType, current: KubeObject, format: string, patch: JsonValue): KubeObject {
   switch (format) {
@@ -33,7 +30,6 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
   }
 }
 
-/** Applies a JSON patch (RFC 6902) completely or not at all. */
 export function applyJsonPatch(current: KubeObject, patch: JsonValue): KubeObject {
   if (!Array.isArray(patch) || !patch.every(isRecord)) {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');
@@ -56,10 +52,7 @@ function objectPatch(patch: JsonValue) {
   return patch;
 }
 
-/**
- * Applies a JSON merge patch (RFC 7386): objects merge, null removes, everything else replaces. Does not change the
- * target.
- */
+/** A JSON merge patch (RFC 7386), into a new value. */
 function applyMergePatch(target: JsonValue | undefined, patch: JsonValue): JsonValue {
   if (!isRecord(patch)) return patch;
   const merged = isRecord(target) ? { ...target } : {};
@@ -70,11 +63,7 @@ function applyMergePatch(target: JsonValue | undefined, patch: JsonValue): JsonV
   return merged;
 }
 
-/**
- * Lists that a strategic merge patch of the built-in resources merges item by item. All other fields are handled as in
- * a merge patch. The keys are from the patchMergeKey tags of k8s.io/api; a field name refers to the same list in every
- * served type.
- */
+/** Lists that a strategic merge patch merges by key, from the patchMergeKey tags of k8s.io/api. */
 const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   addresses: ['type'],
   conditions: ['type'],
@@ -96,10 +85,7 @@ const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   webhooks: ['name'],
 };
 
-/**
- * Merges `patch` into `target` and returns the result; does not change `target`. Lists of texts are replaced, and the
- * directives about the order of lists and about keys to keep are ignored: no client here depends on them.
- */
+/** Merges into a new object. Directives about the order of lists and about keys to keep are ignored. */
 export function strategicMerge(target: JsonRecord, patch: JsonRecord): JsonRecord {
   if (patch.$patch === 'replace') {
     const { $patch: _, ...rest } = patch;

@@ -9,10 +9,7 @@ const [DATA, ERROR] = [0, 1];
 
 const upgrades = new WebSocketServer({ noServer: true, handleProtocols: () => PROTOCOL });
 
-/**
- * Serves `pods/portforward` over a WebSocket. Each channel begins with the port in two bytes, little endian.
- * @param local port on this machine; undefined: nothing listens in the pod
- */
+/** Each channel begins with the port in two bytes, little endian. @param local port here; undefined: nothing listens */
 export function forwardPort(request: IncomingMessage, socket: Duplex, port: number, local: number | undefined): void {
   const offered = (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
   if (!offered.includes(PROTOCOL)) refuseUpgrade(socket, 400, `only ${PROTOCOL} is supported`);

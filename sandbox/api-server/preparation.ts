@@ -14,22 +14,17 @@ import {
 import type { ResourceType } from './built-in-types.ts';
 import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
 
-/** Time with a precision of one second, as in metav1.Time. */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
 
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const MAX_BASE_CHARACTERS = 58;
 
-/** A name with the given prefix and five random characters without vowels. */
 function generateName(base: string): string {
   const suffix = [...randomBytes(5)].map((byte) => SUFFIX_ALPHABET[byte % SUFFIX_ALPHABET.length]).join('');
   return base.slice(0, MAX_BASE_CHARACTERS) + suffix;
 }
 
-/**
- * A new object in the form that is stored: defaults and system fields are set, and a status that the client may not set
- * is removed.
- */
+/** A new object as it is stored: with defaults and system fields, without the client's status. */
 export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
   const object = draftOf(sent);
   const { metadata } = object;
@@ -89,10 +84,7 @@ const SYSTEM_FIELDS = [
   'deletionGracePeriodSeconds',
 ] as const;
 
-/**
- * An update in the form that is stored: system fields come from the current object, spec and status only change through
- * their own paths, and the generation increases if anything but metadata and status changed.
- */
+/** An update as it is stored: with the current system fields; spec and status change through their own paths. */
 export function prepareUpdate(
   type: ResourceType,
   subresource: string,
@@ -128,10 +120,7 @@ export function prepareUpdate(
   return next;
 }
 
-/**
- * Merges a status update. /status of a custom resource only changes the status; that of a built-in one changes labels
- * and annotations as well.
- */
+/** /status of a custom resource only changes the status; that of a built-in one also labels and annotations. */
 function statusUpdate(type: ResourceType, current: KubeObject, draft: KubeObject): KubeObject {
   const { status: _old, ...rest } = current;
   const metadata = type.custom
@@ -141,10 +130,7 @@ function statusUpdate(type: ResourceType, current: KubeObject, draft: KubeObject
   return { ...rest, metadata, ...(draft.status !== undefined && { status: draft.status }) } as KubeObject;
 }
 
-/**
- * The pod's QoS class. Guaranteed: every container, including init containers, has limits of cpu and memory and equal
- * requests. Source: pkg/apis/core/v1/helper/qos/qos.go.
- */
+/** Source: pkg/apis/core/v1/helper/qos/qos.go. */
 function qosClass({ spec }: KubePod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const containers = [...(spec.containers ?? []), ...(spec.initContainers ?? [])];
   let asksForAnything = false;

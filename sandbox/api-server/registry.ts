@@ -11,18 +11,13 @@ import { causeOf, type SchemaFault } from './schema-check.ts';
 import type { Store } from './store.ts';
 import { checkForm, validate } from './validation.ts';
 
-/** The identity of an object; namespace is undefined for cluster-scoped resources. */
 export interface Target {
   readonly type: ResourceType;
   readonly namespace: string | undefined;
   readonly name: string;
-  /** '' or 'status'. */
   readonly subresource?: string;
 }
 
-/**
- * The verbs that write, with all steps between the request and the store: defaults, admission, validation, conflicts.
- */
 export type Registry = ReturnType<typeof createObjectRegistry>;
 
 interface RegistryDeps {
@@ -33,7 +28,6 @@ interface RegistryDeps {
   readonly now: () => number;
 }
 
-/** Number of retries of a change without a resourceVersion, as in the API server's GuaranteedUpdate. */
 const MAX_ATTEMPTS = 5;
 
 const keyOf = (namespace: string | undefined, name: string) =>

@@ -9,11 +9,9 @@ import type { ApiRoute } from './routes.ts';
 import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 
-/** Values of the query parameter: unknown fields are refused, cause a warning, or are accepted. */
 const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
 type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
 
-/** The caller: the user of a bearer token, as webhooks receive it. */
 export interface User {
   readonly username: string;
   readonly uid?: string;
@@ -24,11 +22,9 @@ export interface User {
 export interface Call {
   readonly user: User;
   readonly dryRun: boolean;
-  /** The client's name as field manager; required for server-side apply. */
   readonly fieldManager?: string;
   /** Treatment of fields that the type does not have; undefined: no check, which is faster. */
   readonly fieldValidation?: FieldValidation;
-  /** Adds a Warning header to the response. */
   warn(text: string): void;
 }
 
@@ -46,13 +42,11 @@ export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteO
   };
 }
 
-/** Limit of a request's body in bytes, as in the API server. */
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
 export const contentType = (request: IncomingMessage) =>
   (request.headers['content-type'] ?? '').split(';', 1)[0]!.trim().toLowerCase();
 
-/** The decoded body, or null if there is none. */
 export async function readBody(request: IncomingMessage): Promise<JsonValue> {
   const text = await readText(request, MAX_BODY_BYTES).catch((error: unknown) => {
     if (!(error instanceof KubeError)) throw error;
@@ -70,7 +64,6 @@ export async function readBody(request: IncomingMessage): Promise<JsonValue> {
   }
 }
 
-/** Responds with JSON. Content-Length is always set. */
 export function sendJson(response: ServerResponse, status: number, body: JsonRecord): void {
   const bytes = Buffer.from(JSON.stringify(body));
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length });
@@ -90,7 +83,6 @@ export interface HandlerDeps {
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly bookmarkSeconds: number;
-  /** Ends every watch when the server stops. */
   readonly stopping: AbortSignal;
 }
 

@@ -2,12 +2,9 @@ import type { JsonRecord } from '../objects.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType, typeAt } from './built-in-types.ts';
 import { VMI_SUBRESOURCES_GROUP } from './subresources.ts';
 
-/** The resource of a path under /api or /apis. */
 export interface ApiRoute {
   readonly type: ResourceType;
-  /** Undefined for cluster-scoped resources and for lists over all namespaces. */
   readonly namespace: string | undefined;
-  /** Undefined for the whole collection. */
   readonly name: string | undefined;
   readonly subresource: string;
 }
@@ -15,7 +12,6 @@ export interface ApiRoute {
 /** Subresources of a namespace; any other third part of a path is a collection in the namespace. */
 const OF_NAMESPACES = new Set(['status', 'finalize']);
 
-/** Finds the resource of a path, or undefined if there is none. */
 export function findRoute(path: string): ApiRoute | undefined {
   const parts = path
     .split('/')
@@ -57,7 +53,6 @@ const VERSION: JsonRecord = {
   platform: 'node',
 };
 
-/** The discovery document at `path`, or undefined if discovery has no such path. */
 export function discover(path: string, serverAddress: string): JsonRecord | undefined {
   const trimmed = path.replace(/\/+$/, '');
   switch (trimmed) {
@@ -89,7 +84,6 @@ function resourceList(groupVersion: string): JsonRecord {
   return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: types.flatMap(describeType) };
 }
 
-/** Their objects belong to other kinds. */
 const POD_SUBRESOURCES = [
   { name: 'binding', kind: 'Binding', verbs: ['create'] },
   { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },

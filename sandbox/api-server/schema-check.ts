@@ -13,12 +13,10 @@ export function referenceOf(schema: JsonRecord): string | undefined {
   return typeof reference === 'string' ? reference.slice(REFERENCE.length) : undefined;
 }
 
-/** A field that its schema does not allow. */
 export interface SchemaFault {
   readonly kind: 'unknown' | 'type' | 'required' | 'enum';
   /** In the API server's format: `spec.containers[0].image`. */
   readonly path: string;
-  /** Of a wrong type: the value's type and the schema's. */
   readonly actual: string;
   readonly expected: string;
 }

@@ -37,7 +37,6 @@ export interface ApiServerOptions {
   readonly bookmarkSeconds?: number;
   /** Schemas for OpenAPI clients and for the check of unknown fields. Default: none, and any field is accepted. */
   readonly components?: Components;
-  /** Returns the current time in ms since 1970. */
   readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
@@ -46,15 +45,11 @@ export type ApiServer = ReturnType<typeof createApiServer>;
 
 const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1'];
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
-/** Every user may do everything. */
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const CONFIGZ = /^\/api\/v1\/nodes\/([^/]+)\/proxy\/configz$/;
 const BEARER = /^Bearer (.+)$/i;
 
-/**
- * An API server stand-in on loopback HTTPS. It keeps everything in memory. It authenticates every caller and authorizes
- * everything.
- */
+/** An API server in memory on loopback HTTPS. It authenticates every caller and authorizes everything. */
 export function createApiServer(options: ApiServerOptions = {}) {
   const { now = Date.now, onFault = () => {} } = options;
   const store = createStore(options.history);
@@ -137,18 +132,15 @@ export function createApiServer(options: ApiServerOptions = {}) {
   collectGarbage({ store, registry, onFault });
 
   return {
-    /** `https://127.0.0.1:<port>`; available after the start. */
     get url() {
       return url;
     },
-    /** The certificate authority of the serving certificate, PEM. */
     ca: authority.cert,
     store,
     registry,
     addToken: (token: string, user: User) => void tokens.set(token, user),
     async start() {
       stopping = new AbortController();
-      // One listener for each watch.
       setMaxListeners(0, stopping.signal);
       server = createListener();
       const port = url === '' ? (options.port ?? 0) : Number(new URL(url).port);

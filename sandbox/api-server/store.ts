@@ -3,7 +3,6 @@ import { deepFreeze, type KubeObject } from '../objects.ts';
 /** One change for watchers. `object` of a DELETED change has the version of the deletion. */
 export interface StoreChange {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** The collection of the object: `group/plural`. */
   readonly collection: string;
   readonly key: string;
   readonly object: KubeObject;
@@ -14,9 +13,8 @@ export interface StoreChange {
 export type Store = ReturnType<typeof createStore>;
 
 /**
- * Creates a store in memory: objects by collection and key, one version counter, a limited history. Stored objects
- * never change.
- * @param maxHistory number of changes that are kept for watches that start in the past, minimum 0
+ * A store in memory with one version counter. Stored objects never change. @param maxHistory changes for watches that
+ * start in the past
  */
 export function createStore(maxHistory = 5_000) {
   const collections = new Map<string, Map<string, KubeObject>>();
@@ -58,7 +56,6 @@ export function createStore(maxHistory = 5_000) {
       return compacted;
     },
     get: (collection: string, key: string) => collections.get(collection)?.get(key),
-    /** All objects of a collection by ascending key. */
     list(collection: string) {
       const objects = [...(collections.get(collection) ?? [])];
       return objects.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
@@ -90,9 +87,6 @@ export function createStore(maxHistory = 5_000) {
       if (after < compacted) return undefined;
       return history.filter((change) => change.version > after && change.collection === collection);
     },
-    /**
-     * Calls the listener with every later change, in order of versions. Returns a function that ends the subscription.
-     */
     subscribe(listener: (change: StoreChange) => void) {
       listeners.add(listener);
       return () => listeners.delete(listener);

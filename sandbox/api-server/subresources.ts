@@ -46,10 +46,7 @@ export async function bindPod(
   });
 }
 
-/**
- * POST pods/eviction: deletes a pod with the preconditions of its deleteOptions, unless KubeVirt denies it. The sandbox
- * has no disruption budgets.
- */
+/** POST pods/eviction: deletes a pod unless KubeVirt denies it. There are no disruption budgets. */
 export async function evictPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
   const options = isRecord(body) && isRecord(body.deleteOptions) ? (body.deleteOptions as DeleteOptions) : {};
   const findVmi = (name: string) => {
@@ -64,14 +61,9 @@ export async function evictPod(registry: Registry, target: Target, body: JsonVal
   await registry.delete(target, options, call);
 }
 
-/** The group in which KubeVirt's own API server serves actions on VMIs. */
 export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
 
-/**
- * PUT virtualmachineinstances/unpause: the responses of KubeVirt, and the status that virt-handler writes when the
- * guest runs again.
- * Source: KubeVirt, pkg/virt-api/rest/lifecycle.go and pkg/virt-handler/vm.go.
- */
+/** PUT virtualmachineinstances/unpause. Source: KubeVirt, pkg/virt-api/rest/lifecycle.go and pkg/virt-handler/vm.go. */
 export async function unpauseInstance(registry: Registry, target: Target, call: Call): Promise<void> {
   await registry.change(target, call, (current) => {
     const vmi = draftOf(current) as KubeVmi;
@@ -93,13 +85,8 @@ export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingM
 export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 
 /**
- * Decides about the eviction of a pod as virt-api's webhook for pods/eviction does. It denies the eviction of a
- * launcher whose VM migrates on eviction, and of one whose guest has never started, because that cannot migrate. It
- * does not start the migration.
- *
- * Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go
- * @param findVmi finds a VMI in the pod's namespace
- * @returns why the eviction is denied, with status 429; undefined if it is not
+ * Why an eviction is denied (429): the VM migrates on eviction, or cannot migrate. Source: KubeVirt,
+ * pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go
  */
 export function evictionDenial(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): string | undefined {
   const { labels = {}, annotations = {} } = pod.metadata;

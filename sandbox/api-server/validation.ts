@@ -14,7 +14,6 @@ import { badRequest, forbiddenChange, invalid, invalidValue, requiredValue, type
 import { webhookConfigurationCauses } from './webhook-client.ts';
 
 const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-/** Validation errors of a pod: containers, their names, and resources that a node cannot account for. */
 function podCauses(object: KubeObject): StatusCause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
@@ -82,10 +81,7 @@ function resourceCauses(field: string, { resources }: Container): StatusCause[] 
   return causes;
 }
 
-/**
- * Validation errors of a pod update. Only images, deadlines and additional tolerations of a running pod may change;
- * only a binding sets its node.
- */
+/** Only images, deadlines and additional tolerations of a pod may change; only a binding sets its node. */
 function podUpdateCauses(old: KubeObject, object: KubeObject): StatusCause[] {
   const fixed = (pod: KubeObject): JsonValue => {
     const spec = structuredClone((pod as KubePod).spec);
@@ -133,10 +129,7 @@ const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
   Event: [['eventTime'], ['series', 'lastObservedTime']],
 };
 
-/**
- * Refuses objects that cannot be decoded as their type: wrong apiVersion or kind, labels that are not strings, times
- * that Go cannot parse.
- */
+/** Refuses objects that Go could not decode as their type. */
 export function checkForm(type: ResourceType, apiVersion: string, body: JsonValue | undefined): KubeObject {
   if (!isRecord(body)) throw badRequest('the body of the request must be a JSON object');
   if (body.apiVersion !== undefined && body.apiVersion !== apiVersion) {
@@ -175,10 +168,6 @@ function checkMicroTimes(type: ResourceType, body: JsonRecord): void {
   }
 }
 
-/**
- * Refuses an object that violates the rules of its type.
- * @param old the object before an update
- */
 export function validate(type: ResourceType, object: KubeObject, old?: KubeObject): void {
   const causes = [...nameCauses(type, object), ...kindCauses(type, object, old)];
   if (causes.length > 0) throw invalid(type, object.metadata.name ?? '', causes);
@@ -224,10 +213,7 @@ function leaseCauses(object: KubeObject): StatusCause[] {
   return causes;
 }
 
-/**
- * Validation errors of an Event. Events of objects without a namespace are in `default`; others are in their object's
- * namespace.
- */
+/** Events of objects without a namespace are in `default`; others are in their object's namespace. */
 function eventCauses(object: KubeObject): StatusCause[] {
   const causes: StatusCause[] = [];
   const involved = at(object, 'involvedObject', 'namespace') ?? '';

@@ -13,14 +13,11 @@ interface WatchEvent {
 
 /** Seconds from the last bookmark to the end of a watch, as in the API server. */
 const BEFORE_END_SECONDS = 2;
-/** Seconds of a watch without a timeout of the client. */
 const DEFAULT_SECONDS = 1_800;
 
 /**
- * Serves a watch: one JSON document per line, until the client, its timeout or the server ends it. It sends every change
- * of a collection as the selectors see it: an object that starts to match is ADDED, one that no longer matches is
- * DELETED. A version that is too old or too new causes one ERROR event, and nothing follows. As in the API server, there
- * is no bookmark before a change of the collection. A watch that reaches its timeout ends cleanly.
+ * Serves a watch: one JSON document per line. An object that starts to match is ADDED, one that no longer matches
+ * DELETED. An unusable version causes one ERROR event. There is no bookmark before a change.
  */
 export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Predicate): void {
   const { store } = deps;
@@ -86,7 +83,6 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   });
 }
 
-/** 0 starts with the existing objects. */
 function readVersion(query: URLSearchParams): number {
   const version = query.get('resourceVersion') || '0';
   if (!/^\d+$/.test(version)) throw badRequest(`invalid resource version: ${version}`);

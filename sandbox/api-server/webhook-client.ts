@@ -7,13 +7,11 @@ import type { JsonRecord, JsonValue, KubeObject } from '../objects.ts';
 import type { StatusCause } from './errors.ts';
 import { compileCondition } from './match-conditions.ts';
 
-/** The address of a Service in the sandbox, which has no kube-proxy. */
 export interface Endpoint {
   readonly host: string;
   readonly port: number;
 }
 
-/** Finds the endpoint of a Service's port, or undefined if it has none. */
 export type ServiceResolver = (namespace: string, name: string, port: number) => Endpoint | undefined;
 
 export type WebhookClient = ReturnType<typeof createWebhookClient>;
@@ -24,11 +22,7 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 export function createWebhookClient(resolve: ServiceResolver) {
   const agent = new Agent({ keepAlive: true });
   return {
-    /**
-     * Posts a review to a webhook and returns the decoded response.
-     * @throws Error if verified TLS to the webhook fails, if it exceeds its timeoutSeconds, or if the response is not 2xx
-     * or not JSON
-     */
+    /** @throws Error if verified TLS fails, it exceeds its timeoutSeconds, or the response is not 2xx or not JSON */
     async call(webhook: Webhook, review: JsonValue) {
       const { host, port, servername, path } = locate(webhook, resolve);
       const { caBundle } = webhook.clientConfig;
@@ -112,7 +106,6 @@ const clientConfig = z
         port: z.number().int().min(1).max(65_535).default(443),
       })
       .optional(),
-    /** PEM, base64. */
     caBundle: z.base64().optional(),
   })
   .refine(({ url, service }) => (url === undefined) !== (service === undefined), {
@@ -130,7 +123,6 @@ const matchCondition = z.object({
   }),
 });
 
-/** One webhook with the API server's defaults. */
 const webhook = z.object({
   name: z.string().regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$/, {
     message: 'should be a domain with at least three segments separated by dots',
@@ -154,7 +146,6 @@ export type Webhook = z.infer<typeof webhook>;
 
 const configuration = z.object({ webhooks: z.array(webhook).default([]) });
 
-/** Validation errors of a webhook configuration, by field. */
 export function webhookConfigurationCauses(object: KubeObject): StatusCause[] {
   const result = configuration.safeParse(object);
   return (result.error?.issues ?? []).map(({ path, message }) => ({
@@ -164,7 +155,6 @@ export function webhookConfigurationCauses(object: KubeObject): StatusCause[] {
   }));
 }
 
-/** The webhooks of a stored configuration, with defaults. */
 export function webhooksOf(object: KubeObject): Webhook[] {
   return configuration.parse(object).webhooks;
 }

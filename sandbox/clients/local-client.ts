@@ -20,10 +20,7 @@ export interface EventContent {
 
 export type LocalClient = ReturnType<typeof createLocalClient>;
 
-/**
- * Creates a client of the sandbox's API server in the same process, with the same registry, admission and validation as
- * over HTTPS, and the same errors. Objects are frozen.
- */
+/** A client in the same process, with the admission, validation and errors of HTTPS. Objects are frozen. */
 export function createLocalClient(server: ApiServer, user: User, now: () => number = Date.now) {
   const { store, registry } = server;
   const call: Call = { user, dryRun: false, warn: () => {} };
@@ -61,7 +58,6 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
       });
       return viewed(written);
     },
-    /** The object may be gone already. */
     async delete(type: ResourceType, object: KubeObject, options: DeleteOptions = {}) {
       await registry.delete(targetOf(type, object), options, call).catch(unlessNotFound);
     },
@@ -90,13 +86,11 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
   return client;
 }
 
-/** Ignores the error of a request for an object that is gone. */
 export function unlessNotFound(error: unknown): undefined {
   if (error instanceof ApiError && error.http === 404) return undefined;
   throw error;
 }
 
-/** Writes an Event about an object, or increments the count of an equal one. */
 export async function recordEvent(
   client: Pick<LocalClient, 'list' | 'edit' | 'create'>,
   component: string,

@@ -32,7 +32,6 @@ export class RenewedLease {
     }, intervalSeconds * 1000);
   }
 
-  /** Renews it no longer, as after a crash. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#writing;

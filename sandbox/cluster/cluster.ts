@@ -18,18 +18,15 @@ interface SandboxOptions {
   readonly nodes: readonly NodeDescription[];
   /** The API server's port on 127.0.0.1. Default: any free one. */
   readonly port?: number;
-  /** Schemas of the API server's types: see ApiServerOptions. */
   readonly components?: Components;
   /** Processes that stand for containers. Default: every container is ready, and no port of a pod has a listener. */
   readonly processes?: PodProcesses;
-  /** Called with errors that no API response contains. */
   readonly onFault?: (error: unknown) => void;
 }
 
 /**
- * An embedded cluster: API server, scheduler, KubeVirt's controller and one kubelet for each emulated node. Nothing
- * runs before start().
- * @throws HostError, ParseError, SchedulerConfigurationError for invalid descriptions
+ * API server, scheduler, virt-controller and a kubelet for each node. @throws HostError, ParseError,
+ * SchedulerConfigurationError
  */
 export function createSandbox(options: SandboxOptions) {
   const { directory, onFault = () => {} } = options;
@@ -69,13 +66,11 @@ export function createSandbox(options: SandboxOptions) {
     /** Issues serving certificates for daemons; its own certificate is for caBundle and caData. */
     authority: createCertificateAuthority('plumbline-sandbox-services'),
     nodes,
-    /** The node with that name. @throws RangeError if there is none */
     node(name: string) {
       const match = nodes.find((node) => node.name === name);
       if (!match) throw new RangeError(`no node ${name}; there are ${nodes.map((node) => node.name).join(', ')}`);
       return match;
     },
-    /** Writes a kubeconfig file and returns its path. */
     async kubeconfig(identity: Identity) {
       const token = randomBytes(16).toString('hex');
       server.addToken(token, identityUser(identity));
@@ -90,9 +85,8 @@ export function createSandbox(options: SandboxOptions) {
       else routes.delete(`${namespace}/${service}`);
     },
     /**
-     * Starts another scheduler, for pods with its name.
-     * @param hostName its name in the Lease of its election
-     * @throws SchedulerConfigurationError
+     * Another scheduler, for pods with its name. @param hostName its name in its Lease @throws
+     * SchedulerConfigurationError
      */
     async addScheduler(text: unknown, hostName?: string) {
       const configuration = parseSchedulerConfiguration(text);

@@ -22,9 +22,7 @@ export interface NodeDescription
   readonly guestProgram?: string;
 }
 
-/** Processes of this machine that stand for containers. */
 export interface PodProcesses {
-  /** Whether the pod's containers pass their readiness probes. */
   isReady(pod: KubePod): boolean;
   /** The port on this machine for a port of the pod; undefined: nothing listens. */
   localPort(pod: KubePod, port: number): number | undefined;
@@ -39,10 +37,7 @@ interface EmulatedNodeDeps {
   readonly onFault: (error: unknown) => void;
 }
 
-/**
- * Creates an emulated node: a sysfs tree, a kubelet stand-in, and processes for the guests of its launchers.
- * @throws HostError, ParseError if the description contradicts itself
- */
+/** A sysfs tree, a kubelet stand-in, and processes for the guests of its launchers. @throws HostError, ParseError */
 export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps) {
   const { name, labels, resources } = description;
   const host = createHost(description.host);
@@ -67,11 +62,9 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
     host,
     /** Replaces /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
     kubeletDirectory,
-    /** Replaces /sys. */
     sysfsRoot,
     /** Replaces /sys/fs/cgroup: the cgroups of launchers that run a guest. */
     cgroupRoot,
-    /** Process ids of a launcher's QEMU, on this machine. */
     guestPids: guests.pidsOf,
     kubelet,
     async start() {

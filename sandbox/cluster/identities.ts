@@ -2,7 +2,6 @@ import { stringify } from 'yaml';
 import { NAMESPACE } from '../../model/names.ts';
 import type { User } from '../api-server/requests.ts';
 
-/** The possible identities: the administrator, each daemon, and the agent and the DPU of each node. */
 export type Identity =
   | { readonly kind: 'admin' | 'webhook' | 'scheduler-plugin' }
   | { readonly kind: 'node-agent' | 'dpu'; readonly node: string };
@@ -33,14 +32,11 @@ export function identityUser(identity: Identity): User {
   }
 }
 
-/** A name for files and clients: `node-agent-worker-0`. */
 export const nameOf = (identity: Identity) =>
   'node' in identity ? `${identity.kind}-${identity.node}` : identity.kind;
 
-/** Data with which a client connects to the server as a user. */
 interface Access {
   readonly server: string;
-  /** The certificate authority, PEM. */
   readonly ca: string;
   readonly token: string;
   /** The name of cluster, user and context. Default `plumbline-sandbox`. */
@@ -48,7 +44,6 @@ interface Access {
   readonly namespace?: string;
 }
 
-/** The text of a kubeconfig file with embedded certificates and token. */
 export function kubeconfig({ server, ca, token, name = 'plumbline-sandbox', namespace }: Access): string {
   return stringify({
     apiVersion: 'v1',

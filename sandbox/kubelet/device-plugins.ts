@@ -20,10 +20,7 @@ import type { Device } from '../../model/kubelet/devices.ts';
 
 interface DevicePluginsDeps {
   readonly directory: string;
-  /**
-   * Called with a resource's devices each time its plugin lists them, and with all devices unhealthy when the plugin
-   * stops.
-   */
+  /** Called with each list of a plugin, and with all devices unhealthy when it stops. */
   readonly onDevices: (resource: string, devices: readonly Device[]) => void;
 }
 
@@ -33,7 +30,6 @@ interface Plugin {
   readonly ended: AbortController;
 }
 
-/** A call requires a deadline; no call takes this long. */
 const NO_DEADLINE_SECONDS = 24 * 3600;
 const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 

@@ -26,7 +26,6 @@ interface KubeletOptions {
   readonly containers?: Containers;
   /** The result of a pod's readiness probes, read every second. Default: ready. */
   readonly isReady?: (pod: KubePod) => boolean;
-  /** Seconds between attempts to create a container. Default 2. */
   readonly retrySeconds?: number;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
@@ -47,8 +46,7 @@ const DEFAULT_RESOURCES = {
 };
 
 /**
- * A kubelet stand-in for one emulated node. It admits its pods by the real rules (model/kubelet), writes the same files
- * as the real kubelet, serves the same two gRPC APIs, and runs its pods in `containers`.
+ * A kubelet by the real rules (model/kubelet), with the real one's files and two gRPC APIs; runs pods in `containers`.
  */
 export function createKubelet(options: KubeletOptions) {
   const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
@@ -64,7 +62,6 @@ export function createKubelet(options: KubeletOptions) {
   let probing: NodeJS.Timeout | undefined;
   let line: Promise<unknown> = Promise.resolve();
 
-  /** Runs tasks one at a time, in order: admissions, releases, device lists. */
   const inLine = (task: () => unknown) => {
     line = line.then(task).catch(onFault);
     return line;
@@ -129,7 +126,6 @@ export function createKubelet(options: KubeletOptions) {
 
   return {
     directory,
-    /** The response of /configz. */
     configz: () => ({ kubeletconfig: parse(kubeletConfiguration(settings)) as JsonRecord }),
     /** @throws StateFileError if the state of an earlier kubelet does not match these settings */
     async start() {
@@ -177,7 +173,6 @@ interface LedgerDeps extends Required<Pick<KubeletOptions, 'name' | 'client' | '
 function createPodLedger({ name, client, containers, onFault, worker, managers }: LedgerDeps) {
   /** Each with the controller that aborts its start. */
   const admitted = new Map<string, { pod: KubePod; ending: AbortController }>();
-  /** Kept so that later updates do not lead to another admission. */
   const refused = new Set<string>();
   const pods = () => [...admitted.values()].map(({ pod }) => pod);
 
@@ -218,7 +213,6 @@ function createPodLedger({ name, client, containers, onFault, worker, managers }
       admitted.clear();
       refused.clear();
     },
-    /** Aborts all starts in progress; pods keep their resources. */
     abandon() {
       for (const { ending } of admitted.values()) ending.abort();
     },

@@ -39,7 +39,6 @@ export interface EmulatedKubelet {
   readonly staticMemory?: readonly CellMemory[];
 }
 
-/** Settings with which a kubelet does not start. */
 class KubeletSettingsError extends PlumblineError {
   constructor(message: string) {
     super('kubelet-settings', message);
@@ -64,10 +63,7 @@ export function kubeletConfiguration(settings: EmulatedKubelet): string {
   });
 }
 
-/**
- * The model of a kubelet with these settings.
- * @throws KubeletSettingsError if the model does not support it
- */
+/** @throws KubeletSettingsError if the model does not support the settings */
 export function rulesOf(settings: EmulatedKubelet): Kubelet {
   const rules = createKubelet({
     version: settings.version,
@@ -97,10 +93,7 @@ interface ManagersDeps {
   readonly allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>;
 }
 
-/**
- * Opens the managers with their stored state.
- * @throws StateFileError if a kubelet would not start with the state file
- */
+/** @throws StateFileError if a kubelet would not start with the state file */
 export async function openManagers({ settings, directory, allocate }: ManagersDeps) {
   const rules = rulesOf(settings);
   const statePath = join(directory, 'cpu_manager_state');
@@ -135,7 +128,6 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     get state() {
       return state;
     },
-    /** The NUMA nodes, as in the masks of memory blocks. */
     numaIds: rules.topology.numaIds,
     setDevices(resource: string, devices: readonly Device[]) {
       state = { ...state, pools: new Map(state.pools).set(resource, { devices }) };

@@ -31,7 +31,6 @@ function nodeLabels({ name, settings, labels }: KubeletFacts): Record<string, st
   };
 }
 
-/** The node's resources. Reserved CPUs and unhealthy devices are capacity but not allocatable. */
 function nodeAmounts(
   { settings, resources }: KubeletFacts,
   devices: ReadonlyMap<string, readonly Device[]>,
@@ -84,11 +83,7 @@ export function nodeObjectOf(
   };
 }
 
-/**
- * Creates the Node, or updates the existing one. Device resources without a plugin (the kubelet has restarted and the
- * plugin has not registered again) have no allocatable devices.
- * @param now ms since 1970
- */
+/** Creates or updates the Node. Devices without a registered plugin are not allocatable. @param now ms since 1970 */
 export async function publishNode(
   client: LocalClient,
   facts: KubeletFacts,

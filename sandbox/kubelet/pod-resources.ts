@@ -18,7 +18,6 @@ interface PodResourcesDeps {
   readonly directory: string;
   readonly pods: () => Iterable<KubePod>;
   readonly state: () => KubeletState;
-  /** The NUMA nodes, as in the masks of memory blocks. */
   readonly numaIds: () => readonly number[];
   /** The CPUs that the CPU manager can assign; empty under policy none. */
   readonly allocatableCpus: CpuSet;

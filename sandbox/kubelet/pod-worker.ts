@@ -8,7 +8,6 @@ import { type EventContent, type LocalClient, unlessNotFound } from '../clients/
 import { undefinedNetwork } from '../clients/networks.ts';
 import { conditionsOf, type JsonRecord, type KubePod, type ObjectCondition, setCondition } from '../objects.ts';
 
-/** Runs the containers of a node's pods. */
 export interface Containers {
   /** Starts the pod's containers. The pod is Running once the promise resolves. */
   start(pod: KubePod): Promise<void>;
@@ -24,12 +23,10 @@ interface PodWorkerDeps {
   readonly client: LocalClient;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Seconds between attempts to create a container. */
   readonly retrySeconds: number;
   /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
-  /** The result of the pod's readiness probes. */
   readonly isReady: (pod: KubePod) => boolean;
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
@@ -39,7 +36,6 @@ export type PodWorker = ReturnType<typeof createPodWorker>;
 
 const COMPONENT = 'kubelet';
 
-/** Why a pod cannot start yet. */
 interface Obstacle {
   /** Empty: the pod has no sandbox. */
   readonly container: string;
@@ -65,7 +61,6 @@ export function createPodWorker(deps: PodWorkerDeps) {
   const time = () => timestamp(now());
   const tell = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
 
-  /** A pod that was deleted in the meantime needs no status. */
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
     const changeOwn = (draft: KubePod) => draft.metadata.uid === pod.metadata.uid && change(draft);
     await client.edit(PODS, pod, changeOwn, 'status').catch(unlessNotFound);
@@ -129,7 +124,6 @@ export function createPodWorker(deps: PodWorkerDeps) {
       try {
         await client.delete(PODS, pod, { gracePeriodSeconds: 0, ...(uid && { preconditions: { uid } }) });
       } catch (error) {
-        // Another pod has the name by now.
         if (!(error instanceof ApiError && error.http === 409)) throw error;
       }
     },
@@ -169,7 +163,6 @@ export function setRejected(pod: KubePod, reason: string, message: string, now: 
   };
 }
 
-/** Admitted, but a container cannot be created yet. */
 function setWaiting(pod: KubePod, { container, reason, message }: Obstacle, now: string): void {
   pod.status = { ...pod.status, phase: 'Pending', startTime: pod.status?.startTime ?? now };
   const conditions = conditionsOf(pod);
@@ -187,7 +180,6 @@ function setWaiting(pod: KubePod, { container, reason, message }: Obstacle, now:
 /** The stand-in has no pod network: an address for documentation, which Services accept. */
 const POD_IP = '192.0.2.1';
 
-/** Every container is running. Ready also depends on the pod's readiness gates. */
 export function setRunning(pod: KubePod, now: string, ready = true): void {
   pod.status = {
     ...pod.status,
@@ -215,7 +207,6 @@ export function setRunning(pod: KubePod, now: string, ready = true): void {
   setReady(pod, now, ready);
 }
 
-/** Every container has ended with exit code 0 and will not restart. */
 function setSucceeded(pod: KubePod, now: string): void {
   pod.status = { ...pod.status, phase: 'Succeeded' };
   const conditions = conditionsOf(pod);

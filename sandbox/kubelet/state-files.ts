@@ -7,7 +7,6 @@ import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
 import type { MemoryBlock, MemoryState } from '../../model/kubelet/memory-state.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
 
-/** The CPU state that a kubelet keeps across a restart. */
 interface CpuState {
   readonly defaultSet: CpuSet;
   readonly assignments: CpuAssignments;
@@ -16,7 +15,6 @@ interface CpuState {
 /** cpu_manager_state, written in the same steps as by the kubelet. */
 export type StateFile = Awaited<ReturnType<typeof createStateFile>>;
 
-/** A state file with which a kubelet does not start. */
 export class StateFileError extends PlumblineError {
   constructor(path: string, why: string, options?: ErrorOptions) {
     super('cpu-manager-state', `${path}: ${why}; drain the node and remove the file`, options);
@@ -128,9 +126,8 @@ function parseJson(path: string, text: string): unknown {
 }
 
 /**
- * The checksum in the kubelet's cpu_manager_state: FNV-1a over a Go dump of the struct with checksum zero.
- *
- * Source: pkg/kubelet/checkpointmanager/checksum; k8s.io/apimachinery/pkg/util/dump.
+ * cpu_manager_state: FNV-1a over a Go dump with checksum zero. Source: pkg/kubelet/checkpointmanager/checksum,
+ * apimachinery/pkg/util/dump.
  */
 
 type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
@@ -143,7 +140,6 @@ export function checkpointChecksum(policyName: string, defaultCpuSet: string, en
   );
 }
 
-/** A map in Go's dump: its keys in order. */
 function dump<V>(map: Readonly<Record<string, V>>, value: (entry: V) => string): string {
   const sorted = Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
   return `map[${sorted.map(([key, entry]) => `(string)${key}:${value(entry)}`).join(' ')}]`;
@@ -160,10 +156,7 @@ export const MEMORY_STATE_FILE = 'memory_manager_state';
 export const nodesOfMask = (mask: number, numaIds: readonly number[]) =>
   numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
 
-/**
- * Writes the memory manager's state as the kubelet does; without one, that of policy None. No kubelet reads it here.
- * Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go.
- */
+/** The memory manager's state. Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go. */
 export async function writeMemoryState(
   path: string,
   memory: MemoryState | undefined,
@@ -196,7 +189,6 @@ export async function writeMemoryState(
   await rename(`${path}.tmp`, path);
 }
 
-/** The devices of pods before the restart; empty without such a file. */
 export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();

@@ -3,12 +3,7 @@ import { join } from 'node:path';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Host, HostCpu } from '../../model/host.ts';
 
-/**
- * Writes the part of sysfs about a host's CPUs: everything that hwloc, the kubelet and the node agent read about cores,
- * sockets, NUMA nodes and last-level caches.
- * @param root the directory that replaces /sys
- * @throws Error if a file cannot be written
- */
+/** Writes what hwloc, the kubelet and the node agent read about a host's CPUs. @param root replaces /sys */
 export async function writeSysfs(root: string, host: Host): Promise<void> {
   const files = new Map<string, string>();
   const cpus = 'devices/system/cpu';

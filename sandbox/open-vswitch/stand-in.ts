@@ -6,9 +6,8 @@ import { Worker } from 'node:worker_threads';
 import { tryLockFile } from '../../native/file-lock.ts';
 
 /**
- * A stand-in for an Open vSwitch daemon, for programs that manage its threads or probe it: the name, the pidfile,
- * several threads, a socket that responds. It switches no packets, and its database only contains rows for the given
- * physnets. For machines without Open vSwitch.
+ * A stand-in for an Open vSwitch daemon: name, pidfile, threads, a socket that responds. It switches no packets; its
+ * database has rows for the physnets.
  */
 const { values } = parseArgs({
   options: {
@@ -56,7 +55,6 @@ function listen(name: string): void {
   server.listen(path);
 }
 
-/** The whole configuration, for clients that monitor it. */
 function tablesFor(method: string): object {
   if (method !== 'monitor_cond' || values.physnet.length === 0) return {};
   const networks = values.physnet.map((text) => text.split('=', 2) as [string, string]);

@@ -11,9 +11,7 @@ import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 
 interface GuestsDeps {
   readonly client: LocalClient;
-  /** Replaces /sys/fs/cgroup, version 2. */
   readonly cgroupRoot: string;
-  /** CPUs of the emulated node. */
   readonly online: CpuSet;
   /** The JavaScript file of the QEMU stand-in. Undefined: launchers run nothing. */
   readonly program: string | undefined;
@@ -21,11 +19,7 @@ interface GuestsDeps {
 
 const COMPUTE = 'compute';
 
-/**
- * Runs a process for the QEMU of each launcher, with real threads. It writes the same files as a kernel about its
- * container: its processes and its CPUs. Those are the CPUs of the emulated node that this machine has as well, by
- * their ids, because the kernel does not support others.
- */
+/** Runs a process with real threads for each launcher's QEMU, on those of its CPUs that this machine has as well. */
 export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps) {
   const running = new Map<string, ChildProcess>();
   const podDirectory = (uid: string) => join(cgroupRoot, 'kubepods/burstable', `pod${uid}`);
@@ -61,7 +55,6 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
       const child = spawn(process.execPath, [program, '--vcpus', String(vcpus)], { stdio: ['pipe', 'pipe', 'ignore'] });
       running.set(uid, child);
       await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
-      // The pod has ended in the meantime.
       if (running.get(uid) !== child) return;
       if (child.exitCode !== null || child.pid === undefined) throw new Error(`${program} ended before it was ready`);
       const container = join(podDirectory(uid), containerIdOf(uid, COMPUTE));
@@ -74,7 +67,6 @@ export function createGuests({ client, cgroupRoot, online, program }: GuestsDeps
     async stopAll() {
       await Promise.all([...running.keys()].map(stop));
     },
-    /** Process ids of a pod's QEMU. */
     pidsOf: (uid: string) => [running.get(uid)?.pid].filter((pid) => pid !== undefined),
   };
 }

@@ -1,10 +1,7 @@
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
-/**
- * A stand-in for QEMU, for programs that pin its threads: it has QEMU's name and a thread for each vCPU with QEMU's
- * thread names. It runs no guest. It prints `ready` when every thread has its name, and ends with its standard input.
- */
+/** A stand-in for QEMU with its names of threads. It prints `ready`, and ends with its standard input. */
 const { values } = parseArgs({ options: { vcpus: { type: 'string', default: '1' } } });
 
 // The kernel's name of the process (comm) is limited to 15 characters.
@@ -13,10 +10,7 @@ const names = Array.from({ length: Number(values.vcpus) }, (_, index) => `CPU ${
 void Promise.all(names.map(startThread)).then(() => process.stdout.write('ready\n'));
 process.stdin.on('end', () => process.exit(0)).resume();
 
-/**
- * Starts a thread that sets its own name: /proc/thread-self is the calling thread, and the worker's own thread makes
- * synchronous calls.
- */
+/** The worker's own thread makes synchronous calls, so /proc/thread-self is the thread itself. */
 function startThread(name: string): Promise<void> {
   const program = `
     require('node:fs').writeFileSync('/proc/thread-self/comm', require('node:worker_threads').workerData);

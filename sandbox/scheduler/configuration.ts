@@ -24,6 +24,7 @@ const extender = z.strictObject({
   managedResources: z
     .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
     .default([]),
+  /** Not simulated. */
   ignorable: z.boolean().default(false),
 });
 
@@ -64,10 +65,7 @@ class SchedulerConfigurationError extends PlumblineError {
   }
 }
 
-/**
- * Parses a KubeSchedulerConfiguration, from YAML text or an object.
- * @throws SchedulerConfigurationError naming every field that the real scheduler would refuse
- */
+/** @param source YAML text or an object @throws SchedulerConfigurationError naming every field that is refused */
 export function parseSchedulerConfiguration(source: unknown): SchedulerConfiguration {
   const result = configuration.safeParse(typeof source === 'string' ? parse(source) : source);
   if (result.success) return result.data;

@@ -17,9 +17,8 @@ export interface Load {
 const NOT_READY = 'node.kubernetes.io/not-ready';
 
 /**
- * Runs the relevant filters of the default profile, in its order, up to the first that refuses.
- * @param ignored extended resources that an extender accounts for, or that do not count
- * @returns undefined if the node fits
+ * The filters of the default profile, in its order, up to the first that refuses. @param ignored resources that do not
+ * count
  */
 export function filterNode(
   pod: KubePod,
@@ -71,29 +70,9 @@ function resourceMisfit(
   return reasons.length > 0 ? { reasons, unresolvable } : undefined;
 }
 
-/** NodeResourcesFit's LeastAllocated over cpu and memory: 0 (full) to 100 (idle), rounded down. */
-function leastAllocated(requests: Amounts, { status }: KubeNode, { requested }: Load): number {
-  const allocatable = amountsOf(status?.allocatable);
-  let sum = 0;
-  let counted = 0;
-  for (const name of ['cpu', 'memory']) {
-    const total = allocatable.get(name) ?? 0n;
-    if (total === 0n) continue;
-    const used = (requested.get(name) ?? 0n) + (requests.get(name) ?? 0n);
-    sum += used > total ? 0 : Number(((total - used) * 100n) / total);
-    counted++;
-  }
-  return counted === 0 ? 0 : Math.floor(sum / counted);
-}
-
 type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
-/**
- * Chooses a node: in-tree filters, then each interested extender for the remaining nodes, then scores. Of equal scores
- * the first name wins (the real scheduler chooses at random).
- * @param ignored resources that extenders account for instead of the scheduler, or that do not count
- * @throws ExtenderError if an extender that is not ignorable fails
- */
+/** In-tree filters, extenders, then scores: the fewest pods, then the first name. @throws ExtenderError */
 export async function chooseNode(
   pod: KubePod,
   nodes: readonly KubeNode[],
@@ -117,9 +96,7 @@ export async function chooseNode(
   if (only === undefined) return { misfits };
   if (feasible.length === 1) return { node: only.metadata.name };
 
-  const scores = new Map(
-    feasible.map((node) => [node.metadata.name, leastAllocated(requests, node, loadOf(node.metadata.name))]),
-  );
+  const scores = new Map(feasible.map(({ metadata: { name } }) => [name, -loadOf(name).pods]));
   await Promise.all(interested.map((extender) => addScores(extender, pod, feasible, scores)));
   const [best] = [...scores].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
   return { node: best![0] };
@@ -131,17 +108,11 @@ async function filterBy(
   nodes: KubeNode[],
   misfits: Map<string, Misfit>,
 ): Promise<KubeNode[]> {
-  try {
-    const { names, failed, unresolvable } = await extender.filter(pod, nodes);
-    for (const [name, reason] of failed) misfits.set(name, { reasons: [reason], unresolvable: false });
-    for (const [name, reason] of unresolvable) misfits.set(name, { reasons: [reason], unresolvable: true });
-    const passed = new Set(names);
-    return nodes.filter(({ metadata }) => passed.has(metadata.name));
-  } catch (error) {
-    // If an ignorable extender fails, all nodes pass.
-    if (extender.ignorable) return nodes;
-    throw error;
-  }
+  const { names, failed, unresolvable } = await extender.filter(pod, nodes);
+  for (const [name, reason] of failed) misfits.set(name, { reasons: [reason], unresolvable: false });
+  for (const [name, reason] of unresolvable) misfits.set(name, { reasons: [reason], unresolvable: true });
+  const passed = new Set(names);
+  return nodes.filter(({ metadata }) => passed.has(metadata.name));
 }
 
 /** Adds the extenders' scores. A failed prioritize call only loses its scores. */
@@ -158,11 +129,7 @@ async function addScores(
   }
 }
 
-/**
- * The message of a pod that fits no node: reasons with their counts, sorted as text.
- * Source: pkg/scheduler/framework/types.go, FitError.Error. The text of the post-filter plugins starts with that of the
- * plugin for device claims, which the sandbox does not have (as in kube-scheduler 1.36).
- */
+/** Source: pkg/scheduler/framework/types.go, FitError.Error; post-filter texts as in kube-scheduler 1.36. */
 export function fitErrorMessage(nodes: number, misfits: ReadonlyMap<string, Misfit>): string {
   if (nodes === 0) return '0/0 nodes are available: no nodes available to schedule pods.';
   const reasons = counted([...misfits.values()].flatMap((misfit) => misfit.reasons));

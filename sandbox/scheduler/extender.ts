@@ -4,10 +4,7 @@ import type { JsonValue, KubeNode, KubePod } from '../objects.ts';
 import { asksForAny } from '../pod-requests.ts';
 import type { ExtenderConfiguration } from './configuration.ts';
 
-/**
- * The scheduler extender's wire format. The Go types have no JSON tags, so keys are the Go names; embedded objects
- * (Pod, NodeList) have their usual lower-case keys. Source: k8s.io/kube-scheduler/extender/v1/types.go.
- */
+/** Go types without JSON tags, so keys are the Go names. Source: k8s.io/kube-scheduler/extender/v1/types.go. */
 
 class ExtenderError extends PlumblineError {
   constructor(extender: string, message: string, options?: ErrorOptions) {
@@ -27,11 +24,7 @@ const filterResult = z.object({
 /** Go decodes the score into an int64: a fraction invalidates the whole response. */
 const priorities = z.array(z.object({ Host: z.string(), Score: z.number().int() })).nullable();
 
-/**
- * Parses the response to a filter call.
- * @throws ExtenderError if it is not an ExtenderFilterResult, has an Error, or contains a node that was not in the
- * request
- */
+/** @throws ExtenderError if it is no ExtenderFilterResult, has an Error, or names a node that was not in the request */
 export function readFilterReply(extender: string, reply: unknown, offered: ReadonlySet<string>) {
   const result = filterResult.safeParse(reply);
   if (!result.success)
@@ -44,17 +37,13 @@ export function readFilterReply(extender: string, reply: unknown, offered: Reado
     throw new ExtenderError(extender, `claims a filtered node "${name}" which is not found in the input node list`);
   }
   return {
-    /** The nodes that passed, in the extender's order. */
     names,
     failed: new Map(Object.entries(FailedNodes ?? {})),
     unresolvable: new Map(Object.entries(FailedAndUnresolvableNodes ?? {})),
   };
 }
 
-/**
- * Parses the response to a prioritize call: scores by node name.
- * @throws ExtenderError if it is not an array of hosts with integer scores
- */
+/** Scores by node name. @throws ExtenderError if it is not an array of hosts with integer scores */
 export function readPrioritizeReply(extender: string, reply: unknown): ReadonlyMap<string, number> {
   const result = priorities.safeParse(reply);
   if (!result.success)
@@ -78,7 +67,6 @@ export function createExtender(config: ExtenderConfiguration) {
   });
   return {
     name,
-    ignorable: config.ignorable,
     filters: Boolean(config.filterVerb),
     /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
     isInterested: (pod: KubePod) => managed.size === 0 || asksForAny(pod, managed),

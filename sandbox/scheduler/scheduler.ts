@@ -11,14 +11,9 @@ import { chooseNode, fitErrorMessage } from './decision.ts';
 import { createExtender } from './extender.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
-/** Component of the scheduler's Events. */
 const COMPONENT = 'default-scheduler';
 
-/**
- * Reports to the user why a pod waits: the PodScheduled condition and a FailedScheduling Event.
- * @param reason Unschedulable if no node fits, SchedulerError if an attempt failed
- * @param now ms since 1970
- */
+/** The PodScheduled condition and a FailedScheduling Event. @param now ms since 1970 */
 async function reportFailure(
   client: LocalClient,
   pod: KubePod,
@@ -43,7 +38,6 @@ interface SchedulerOptions {
   readonly flushSeconds?: number;
   /** Milliseconds since 1970, for conditions. */
   readonly now?: () => number;
-  /** Called with every attempt that ended in an error. */
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -52,10 +46,7 @@ export type Scheduler = ReturnType<typeof createScheduler>;
 /** As in the real scheduler's informer, a pod that has ended counts as deleted. */
 const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
-/**
- * A scheduler loop: one pod at a time, with concurrent bindings. A pod counts on its node from the time of the decision
- * (assumed), so that two pods never share the last room. If its binding fails, it no longer counts and is retried.
- */
+/** One pod at a time, with concurrent bindings. A pod counts on its node from the decision (assumed) on. */
 export function createScheduler(options: SchedulerOptions) {
   const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
   const extenders = configuration.extenders.map((extender) => createExtender(extender));
@@ -68,7 +59,6 @@ export function createScheduler(options: SchedulerOptions) {
     flushSeconds: options.flushSeconds ?? 300,
   });
   const nodes = new Map<string, KubeNode>();
-  /** The pods that have not ended. */
   const pods = new Map<string, KubePod>();
   /** The chosen nodes of pods, until the API server reports them there. */
   const assumed = new Map<string, string>();
@@ -170,7 +160,6 @@ export function createScheduler(options: SchedulerOptions) {
       running = true;
       ends.push(client.follow(NODES, onNode), client.follow(PODS, onPod));
     },
-    /** Waits for the current attempt and bindings. */
     async stop() {
       running = false;
       clearTimeout(timer);
@@ -182,7 +171,6 @@ export function createScheduler(options: SchedulerOptions) {
   };
 }
 
-/** Undefined without leader election. */
 function leaseOf(
   { leaderElection }: SchedulerConfiguration,
   hostName: string,

@@ -11,17 +11,14 @@ interface SchedulingQueueOptions {
 
 interface Waiting {
   attempts: number;
-  state: 'active' | 'backoff' | 'errorBackoff' | 'unschedulable' | 'inFlight';
-  /** When it entered its state. */
+  state: 'active' | 'errorBackoff' | 'unschedulable' | 'inFlight';
   since: number;
-  /** Number of events at the time when it was popped. */
   seenSignals: number;
 }
 
 /**
  * kube-scheduler's queue. Active pods are first in, first out; a rejected pod waits for an event or the flush; a pod
- * whose attempt failed backs off. A pod that backs off after a rejection is taken early if no other pod is active
- * (SchedulerPopFromBackoffQ, on since 1.33); one that backs off after an error is not.
+ * whose attempt failed backs off. An event makes rejected pods active at once, as with SchedulerPopFromBackoffQ (1.33).
  */
 export function createSchedulingQueue(options: SchedulingQueueOptions) {
   const { now, initialBackoffSeconds, maxBackoffSeconds, flushSeconds } = options;
@@ -39,7 +36,6 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
   const dueAt = (waiting: Waiting): number => {
     switch (waiting.state) {
       case 'active':
-      case 'backoff':
         return waiting.since;
       case 'errorBackoff':
         return waiting.since + backoffMs(waiting);
@@ -58,11 +54,9 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
       if (pods.get(uid)?.state !== 'inFlight') enter(uid, 'active');
       else signals++;
     },
-    /** A pod that is bound, deleted or belongs to another scheduler. */
     remove: (uid: string) => void pods.delete(uid),
-    /** The next pod to try, which counts as an attempt, or undefined. */
     pop() {
-      const uid = first(['active']) ?? first(['errorBackoff', 'unschedulable']) ?? first(['backoff']);
+      const uid = first(['active']) ?? first(['errorBackoff', 'unschedulable']);
       if (uid === undefined) return undefined;
       enter(uid, 'inFlight');
       const waiting = pods.get(uid)!;
@@ -70,19 +64,18 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
       waiting.seenSignals = signals;
       return uid;
     },
-    /** The popped pod fits no node: it waits for an event, or backs off if one arrived during the attempt. */
+    /** The popped pod fits no node: it waits for an event, unless one arrived during the attempt. */
     unschedulable(uid: string) {
       const waiting = pods.get(uid);
-      if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'backoff');
+      if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'active');
     },
-    /** The attempt with the popped pod failed: it is retried after its backoff. */
     failed(uid: string) {
       if (pods.has(uid)) enter(uid, 'errorBackoff');
     },
     /** A change may have freed room: every waiting pod is retried. */
     wake() {
       signals++;
-      for (const [uid, waiting] of [...pods]) if (waiting.state === 'unschedulable') enter(uid, 'backoff');
+      for (const [uid, waiting] of [...pods]) if (waiting.state === 'unschedulable') enter(uid, 'active');
     },
     /** Milliseconds until pop() may return a pod without an event, or undefined if never. */
     nextDue() {
@@ -92,11 +85,7 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
   };
 }
 
-/**
- * Whether a Node's change makes kube-scheduler retry rejected pods: a change of labels, annotations, taints, cordon,
- * allocatable amounts, or the status of a condition. A heartbeat does not.
- * @param previous undefined for a new Node
- */
+/** Whether a Node's change makes kube-scheduler retry rejected pods; a heartbeat does not. */
 export function nodeWakes(node: KubeNode, previous: KubeNode | undefined): boolean {
   return previous === undefined || !sameJson(facts(node), facts(previous));
 }

@@ -9,10 +9,7 @@ import {
   type KubeVmi,
 } from '../objects.ts';
 
-/**
- * The virt-launcher pod of a VMI, as in KubeVirt's renderer (pkg/virt-controller/services), limited to scheduling, CPU
- * placement and networks. Images, commands and most volumes are left out.
- */
+/** As in KubeVirt's renderer (pkg/virt-controller/services), limited to scheduling, CPU placement and networks. */
 
 const NOT_COPIED = [
   'kubectl.kubernetes.io',
@@ -71,10 +68,7 @@ function copiedAnnotations({ metadata }: KubeVmi): Record<string, string> {
 
 const isDedicated = (vmi: KubeVmi) => at(vmi, 'spec', 'domain', 'cpu', 'dedicatedCpuPlacement') === true;
 
-/**
- * Node labels for the machine type and for features.
- * Source: pkg/virt-controller/services/nodeselectorrenderer.go
- */
+/** Source: pkg/virt-controller/services/nodeselectorrenderer.go */
 function nodeSelector(vmi: KubeVmi): Record<string, string> {
   const machine = text(at(vmi, 'spec', 'domain', 'machine', 'type')) ?? 'q35';
   const features = launchSecurity(vmi);
@@ -91,10 +85,7 @@ function nodeSelector(vmi: KubeVmi): Record<string, string> {
 
 const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operator: 'DoesNotExist' };
 
-/**
- * Keeps a guest with the host's CPU model off nodes whose model libvirt considers obsolete, in addition to the VMI's
- * own terms.
- */
+/** Keeps a guest with the host's CPU model off nodes whose model libvirt considers obsolete. */
 function affinity(vmi: KubeVmi): Pick<KubePod['spec'], 'affinity'> {
   const own = at(vmi, 'spec', 'affinity') as KubePod['spec']['affinity'];
   const model = text(at(vmi, 'spec', 'domain', 'cpu', 'model')) ?? 'host-model';
@@ -185,11 +176,7 @@ function isContainerPath(vmi: KubeVmi, name: JsonValue | undefined): boolean {
   return list(at(vmi, 'spec', 'volumes')).some((one) => at(one, 'name') === name && isRecord(at(one, 'containerPath')));
 }
 
-/**
- * CPUs of a VMI with dedicated CPUs: V + S + E, request and limit equal. V is the product of the non-zero values of
- * cores, sockets and threads, or the limits or requests; S is the number of supplemental IO threads; E is one for the
- * emulator thread.
- */
+/** With dedicated CPUs: vCPUs, supplemental IO threads and the emulator thread, request and limit equal. */
 function computeResources(vmi: KubeVmi) {
   const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
   const own = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => `devices.kubevirt.io/${name}`);
@@ -201,7 +188,6 @@ function computeResources(vmi: KubeVmi) {
   return { requests: { cpu: `${vcpusOf(vmi) * 100}m`, memory, ...devices }, limits: devices };
 }
 
-/** `sev`, `tdx`: the device and the node's label. */
 function launchSecurity(vmi: KubeVmi): string[] {
   return ['sev', 'tdx'].filter((kind) => isRecord(at(vmi, 'spec', 'domain', 'launchSecurity', kind)));
 }

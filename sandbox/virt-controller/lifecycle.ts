@@ -62,10 +62,8 @@ const MIN_PAUSE_SECONDS = 10;
 const MAX_PAUSE_SECONDS = 300;
 
 /**
- * Seconds until a machine whose instances ended before they ran is started again: 10 n² and up to half as much at
- * random, at most 300. Source: KubeVirt, calculateStartBackoffTime in pkg/virt-controller/watch/vm/vm.go.
- * @param failures number of consecutive failures, at least one
- * @param random from 0 to 1
+ * 10 n² and up to half as much at random, at most 300 s. Source: KubeVirt, calculateStartBackoffTime in
+ * pkg/virt-controller/watch/vm/vm.go. @param random from 0 to 1
  */
 export function startPause(failures: number, random: number): number {
   const seconds = MIN_PAUSE_SECONDS * failures ** 2;

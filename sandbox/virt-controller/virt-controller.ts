@@ -9,9 +9,8 @@ import { renderLauncherPod } from './launcher-pod.ts';
 import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
 
 /**
- * Work by key: one task at a time for each key, and one more for all requests during the last one. A task that failed
- * or resolved to `refused` is retried with a growing delay, because an API server or a webhook that was down recovers
- * without another change.
+ * One task at a time for each key, and one more for requests during it. A task that failed or resolved to `refused` is
+ * retried with a growing delay.
  */
 export type Turns = ReturnType<typeof createTurns>;
 
@@ -87,10 +86,8 @@ const COMPONENT = 'virtualmachine-controller';
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
 /**
- * A stand-in for KubeVirt's virt-controller and virt-handler. A VirtualMachine that should run gets an instance, an
- * instance gets a launcher pod, and the instance's phase follows the pod. Deleted objects stay until their dependents
- * are gone. An instance that has ended is deleted with its launcher, and its machine gets another one: at once if it
- * had run, else after a growing delay. An instance without a machine stays.
+ * virt-controller and virt-handler: machine, instance, launcher, phases. A machine whose instance ended gets another
+ * one: at once if it had run, else after a growing delay.
  */
 export function createVirtController({ client, now = Date.now, onFault = () => {} }: VirtControllerOptions) {
   const ends: (() => void)[] = [];

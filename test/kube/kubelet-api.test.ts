@@ -32,23 +32,6 @@ describe('PodResources client', () => {
     await kubelet.stop();
   });
 
-  it('lists pods, gives allocatable resources, and gets one pod', async () => {
-    kubelet.allocatable = '2-3,5';
-    kubelet.pods = { 'ns/a': { compute: '2-3', shared: '' } };
-    kubelet.devices = { 'ns/a': { 'plumbline.dev/tunnel': ['tunnel-1'] } };
-    assert.deepEqual((await client.allocatable()).cpuIds, [2, 3, 5]);
-    const [pod] = await client.list();
-    assert.equal(pod?.name, 'a');
-    assert.deepEqual(
-      pod.containers.map(({ name, cpuIds }) => [name, cpuIds]),
-      [
-        ['compute', [3, 2]],
-        ['shared', []],
-      ],
-    );
-    assert.deepEqual(pod.containers[0]?.devices[0]?.deviceIds, ['tunnel-1']);
-  });
-
   it('reports unavailable with the socket and the next step if there is no socket', async () => {
     const lost = createPodResourcesClient('/nonexistent/kubelet.sock');
     await assert.rejects(

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeClient } from '../../kube/client.ts';
 import { type Change, createReflector } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
-import { lines } from '../../kube/watch-pace.ts';
+import { lines } from '../../kube/watch-stream.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { silent } from '../support/logger.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import type { JsonRecord, KubeNode, KubePod } from '../../sandbox/objects.ts';
+import type { KubeNode, KubePod } from '../../sandbox/objects.ts';
 import { asksForAny, podRequests } from '../../sandbox/pod-requests.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { filterNode, fitErrorMessage } from '../../sandbox/scheduler/decision.ts';
@@ -122,28 +121,17 @@ describe('scheduler: the protocol of extenders', () => {
     const scores = readPrioritizeReply('e', [{ Host: 'a', Score: 10 }]);
     assert.deepEqual([...scores], [['a', 10]]);
   });
-  for (const [what, reply] of [['a fraction', [{ Host: 'a', Score: 7.5 }]]] as const) {
-    it(`rejects the whole reply for ${what}`, () =>
-      assert.throws(() => readPrioritizeReply('e', reply), /prioritize reply/));
-  }
+  it('rejects the whole reply for a fraction', () =>
+    assert.throws(() => readPrioritizeReply('e', [{ Host: 'a', Score: 7.5 }]), /prioritize reply/));
 });
 
 describe('scheduler: configuration', () => {
   const base = { apiVersion: 'kubescheduler.config.k8s.io/v1', kind: 'KubeSchedulerConfiguration' };
-  it('accepts the file of the manifests', () => {
-    const text = readFileSync(new URL('../../manifests/base/scheduler/config.yaml', import.meta.url), 'utf8');
-    const [extender] = parseSchedulerConfiguration(text).extenders;
-    assert.equal(extender?.filterVerb, 'filter');
-    assert.equal(extender.nodeCacheCapable, true);
-    assert.equal(extender.httpTimeout, 5000);
-  });
   const extender = { urlPrefix: 'http://127.0.0.1:1/x', nodeCacheCapable: true };
-  const wrong: [string, JsonRecord, RegExp][] = [
-    ['an unknown field', { ...base, extenders: [{ ...extender, nodeCacheable: true }] }, /nodeCacheable/],
-  ];
-  for (const [what, given, message] of wrong) {
-    it(`refuses ${what}`, () => assert.throws(() => parseSchedulerConfiguration(given), message));
-  }
+  it('refuses an unknown field', () => {
+    const source = { ...base, extenders: [{ ...extender, nodeCacheable: true }] };
+    assert.throws(() => parseSchedulerConfiguration(source), /nodeCacheable/);
+  });
 });
 
 describe('scheduler: events that wake a rejected pod', () => {

@@ -158,12 +158,6 @@ describe('scheduler and an extender', () => {
     failing = false;
     await until('it is placed', () => at.nodeOf('vm'));
   });
-  it('may be ignorable: the pod is placed unchecked if it does not answer in time', async () => {
-    at.say(() => new Promise((resolve) => setTimeout(resolve, 2_000, {}).unref()));
-    at.start({ ignorable: true, httpTimeout: '200ms' });
-    await at.pod('vm', '1', true);
-    await until('it is placed', () => at.nodeOf('vm'));
-  });
   it('costs only its scores if prioritize fails', async () => {
     at.say((path, { NodeNames }) => (path === '/filter' ? { NodeNames } : 500));
     at.start({});

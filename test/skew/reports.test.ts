@@ -31,7 +31,7 @@ describe('reports from agents of other versions', () => {
     arrive(more, 'n1', MORE);
     assert.deepEqual(more.filter(podOf('4')), plain.filter(podOf('4')));
     assert.equal(more.state.faults.size, 0);
-    const { readRaw } = createKindReader();
+    const readRaw = createKindReader();
     assert.deepEqual(readRaw(MORE), readRaw(statusOf()));
     assert.deepEqual(nodeTopology.parse(objectOf(MORE)).status, nodeTopologyStatus.parse(statusOf()));
   });
@@ -58,7 +58,7 @@ describe('reports from agents of other versions', () => {
   });
 
   it('of another format: the webhook ignores them, with the reason', () => {
-    const read = createKindReader().readRaw(OTHER);
+    const read = createKindReader()(OTHER);
     assert.ok('code' in read && read.code === 'unknown-format');
     assert.match(read.message, SAID);
   });

@@ -44,10 +44,8 @@ export interface ClusterFactsOptions extends Pick<Settings, 'oversized'> {
 }
 
 /**
- * Collects the facts about the cluster for the decision about one pod or VM: from the watched copies, and doubtful
- * network definitions from the API server, each once and all in parallel. A definition that multus does not give the owner
- * does not exist for it: the decision, which its author sees, must not tell about other namespaces.
- * @param spec selects the nodes that the owner can run on
+ * From the watched copies, and doubtful definitions from the API server. One that multus does not give the owner does
+ * not exist for it: the decision must not tell about other namespaces.
  */
 export async function gatherCluster(
   owner: NetworkOwner,
@@ -109,10 +107,8 @@ const CHECK_SECONDS = 0.05;
 const RETRY_SECONDS = 0.2;
 
 /**
- * Finds VMIs in the watched copy. It also asks the API server if the copy has no VMI with the uid, or one that does not
- * match the launcher: the copy may be late, and the decision must not use an old state. The first result counts,
- * because a launcher without a readable VMI is refused: a slow API server may deliver the VMI through the watch first,
- * and a request that failed temporarily (a broken connection, 429, 5xx) is retried while there is time.
+ * Finds VMIs in the watched copy and, if that has none that fits, in the API server; the first result counts, and
+ * temporary failures are retried, because a launcher without a readable VMI is refused.
  */
 export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions) {
   /** @param fits whether KubeVirt can have rendered the launcher from a copy of the VMI */

@@ -27,7 +27,6 @@ const kindStatus = nodeTopologyStatus.pick({
 });
 type KindStatus = z.infer<typeof kindStatus>;
 
-/** The content of a report, or why it cannot be true. */
 export type ReadReport =
   | {
       /** Undefined for a node whose kubelet assigns no exclusive CPUs: there is nothing to align to. */
@@ -35,37 +34,20 @@ export type ReadReport =
       readonly host: Pick<Host, 'online' | 'threadsPerCore'>;
       /** With the free devices of any of the nodes that share the report. */
       readonly devices: readonly ReportedDevices[] | undefined;
-      /** The node without pods. */
       readonly maskHost: MaskHost;
     }
   | ReportFault;
 
-/** Reads kinds and shares them among nodes of the same model. */
-export type KindReader = ReturnType<typeof createKindReader>;
-
 /** Number of shared kinds; the oldest is dropped first, so a node with ever new reports does not fill memory. */
 const MAX_SHARED_KINDS = 512;
 
+/** Creates a reader of raw reports. Nodes of the same model share their result. */
 export function createKindReader() {
   const shared = new BoundedMap<string, ReadReport>(MAX_SHARED_KINDS);
-  const narrow = new BoundedMap<NodeKind, BoundedMap<string, NodeKind>>(MAX_SHARED_KINDS);
-  return {
-    readRaw(raw: unknown): ReadReport {
-      const parsed = kindStatus.safeParse(raw);
-      if (!parsed.success) return faultOfError(parsed.error);
-      return shared.getOrCreate(digest(parsed.data), () => readStatus(parsed.data));
-    },
-    /**
-     * The same kind without networks whose devices the node does not advertise.
-     * @param advertised network resources, separated by blanks; undefined: unknown, so all remain
-     */
-    narrowed(kind: NodeKind, advertised: string | undefined): NodeKind {
-      const { physnets, tunnel } = kind.networks;
-      if (advertised === undefined || (physnets.size === 0 && tunnel === undefined)) return kind;
-      return narrow
-        .getOrCreate(kind, () => new BoundedMap(MAX_SHARED_KINDS))
-        .getOrCreate(advertised, () => without(kind, new Set(advertised.split(' '))));
-    },
+  return (raw: unknown): ReadReport => {
+    const parsed = kindStatus.safeParse(raw);
+    if (!parsed.success) return faultOfError(parsed.error);
+    return shared.getOrCreate(digest(parsed.data), () => readStatus(parsed.data));
   };
 }
 
@@ -111,13 +93,14 @@ function kindOf(
   });
 }
 
-function without(kind: NodeKind, advertised: ReadonlySet<string>): NodeKind {
+/** The kind without networks whose devices no kubelet advertises. @param advertised network resources */
+export function narrowed(kind: NodeKind, advertised: ReadonlySet<string>): NodeKind {
   const { physnets, tunnel } = kind.networks;
   const there = [...physnets].filter(([name]) => advertised.has(physnetResource(name)));
-  const hasAll = there.length === physnets.size && (tunnel === undefined || advertised.has(TUNNEL_RESOURCE));
-  if (hasAll) return kind;
+  const hasTunnel = advertised.has(TUNNEL_RESOURCE);
+  if (there.length === physnets.size && (tunnel === undefined || hasTunnel)) return kind;
   return Object.freeze({
     ...kind,
-    networks: { physnets: new Map(there), tunnel: advertised.has(TUNNEL_RESOURCE) ? tunnel : undefined },
+    networks: { physnets: new Map(there), tunnel: hasTunnel ? tunnel : undefined },
   });
 }

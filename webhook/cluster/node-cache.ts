@@ -20,7 +20,7 @@ import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import { checkReport, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
-import { createKindReader, type KindReader, type ReadReport } from './kind-reader.ts';
+import { createKindReader, narrowed, type ReadReport } from './kind-reader.ts';
 
 export interface NodeCacheOptions extends CacheOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */
@@ -44,7 +44,6 @@ interface NodeView {
   readonly facts: NodeFacts;
   /** Plumbline's network resources that its kubelet advertises, ascending; undefined: unknown. */
   readonly networks: string | undefined;
-  /** Taints that kube-scheduler filters by. */
   readonly taints: readonly Taint[];
 }
 
@@ -61,7 +60,7 @@ export const LIST_PAGE_OBJECTS = 100;
  * network only counts if the Node's own kubelet advertises its device.
  */
 export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions) {
-  const reader = createKindReader();
+  const readReport = createKindReader();
   let counted: CountedReports | undefined;
   const forget = () => {
     counted = undefined;
@@ -86,7 +85,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
   });
   const read = new Map<string, ReadReport>();
   const reports = createReportReflector({ client, page: LIST_PAGE_OBJECTS, log, now }, (node, raw) => {
-    const report = raw === undefined ? undefined : reader.readRaw(raw);
+    const report = raw === undefined ? undefined : readReport(raw);
     if (read.get(node) === report) return;
     if (report === undefined) read.delete(node);
     else read.set(node, report);
@@ -95,7 +94,7 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
 
   const current = (): CountedReports => {
     if (counted !== undefined) return counted;
-    counted = countReports(read, nodes.items, reader.narrowed);
+    counted = countReports(read, nodes.items);
     onQuarantined(counted.faults);
     return counted;
   };
@@ -106,7 +105,6 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
 
   return {
     watches: { nodes, 'node reports': reports },
-    /** The distinct kinds of the reporting nodes that a spec can run on: see candidateKinds. */
     candidates: (spec: SelectingSpec): readonly NodeKind[] => [...candidateKinds(current().kinds, nodes.items, spec)],
     /** Whether all KubeVirt nodes that a spec can run on have a report. A quarantined report does not count. */
     allReport(spec: SelectingSpec) {
@@ -150,14 +148,18 @@ function networkResources(capacity: Readonly<Record<string, string>>): string {
   return Object.keys(capacity).filter(isNetworkResource).sort().join(' ');
 }
 
-/** Results from each report that counts, and the faults of the others. */
 type CountedReports = ReturnType<typeof countReports>;
 
-function countReports(
-  reports: ReadonlyMap<string, ReadReport>,
-  nodes: ReadonlyMap<string, NodeView>,
-  narrowed: KindReader['narrowed'],
-) {
+function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyMap<string, NodeView>) {
+  const shared = new Map<NodeKind, Map<string, NodeKind>>();
+  /** Equal nodes keep sharing their kind. @param advertised undefined: unknown, so all networks remain */
+  const narrow = (kind: NodeKind, advertised: string | undefined): NodeKind => {
+    if (advertised === undefined) return kind;
+    const variants = shared.get(kind) ?? new Map<string, NodeKind>();
+    const variant = variants.get(advertised) ?? narrowed(kind, new Set(advertised.split(' ')));
+    shared.set(kind, variants.set(advertised, variant));
+    return variant;
+  };
   const kinds = new Map<string, NodeKind>();
   const maskHosts = new Map<string, MaskHost>();
   const faults = new Map<string, ReportFault>();
@@ -169,7 +171,7 @@ function countReports(
       continue;
     }
     maskHosts.set(name, report.maskHost);
-    if (report.kind !== undefined) kinds.set(name, narrowed(report.kind, networks));
+    if (report.kind !== undefined) kinds.set(name, narrow(report.kind, networks));
   }
   const distinct = [...new Set(kinds.values())];
   return { kinds, distinct, networks: networksOf(distinct), maskHosts, faults };
@@ -185,7 +187,6 @@ function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
   return { physnets, tunnel };
 }
 
-/** Options of every cache of the webhook. */
 export interface CacheOptions {
   readonly client: KubeClient;
   readonly log: WebhookLogger;

@@ -36,17 +36,14 @@ const WARN_ATTEMPTS = 5;
 export interface RequirementOptions {
   readonly client: KubeClient;
   readonly notReady: Readiness;
-  /** Called after each check. */
   readonly onChange: (required: boolean) => void;
   readonly log: WebhookLogger;
 }
 
 /**
- * Makes the API server call this webhook once the webhook works (manifests/base/webhook/required.yaml). The match
- * conditions of all its entries check whether its account may `require` admissions. One RoleBinding grants that and has
- * no subject at first. The write that adds the subject is itself sent to the webhook, with failurePolicy Fail, so it
- * succeeds only if Service, certificate and CA work. All replicas may do this, because they write the same; none
- * removes the subject.
+ * Makes the API server call this webhook once it works (manifests/base/webhook/required.yaml): all entries ask whether
+ * its account may `require` admissions. The write of that RoleBinding is itself sent to the webhook, with failurePolicy
+ * Fail. No replica removes it.
  */
 export function createRequirement({ client, notReady, onChange, log }: RequirementOptions) {
   let last: string | undefined = '';

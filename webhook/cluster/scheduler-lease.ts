@@ -6,10 +6,7 @@ import type { CacheOptions } from './node-cache.ts';
 /** Seconds without a renewal: several times the duration of the Lease (base/scheduler/config.yaml). */
 const SILENT_SECONDS = 30;
 
-/**
- * Whether the scheduler of launchers works: its leader renews the Lease with its name every second.
- * @param name empty: there is no such scheduler and nothing is watched
- */
+/** Whether the scheduler's leader renews the Lease with its name. @param name empty: nothing is watched */
 export function createSchedulerLease(name: string, { client, log, now }: CacheOptions) {
   let renewed: number | undefined;
   let holder: string | undefined;

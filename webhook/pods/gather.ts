@@ -15,7 +15,6 @@ import { beforeSmtAffinity } from '../../model/launcher/smt-affinity.ts';
 import { type ClusterFactsOptions, gatherCluster, type LookUpVmi } from '../cluster/cluster-facts.ts';
 import type { AdmissionRequest } from '../review/admission-review.ts';
 
-/** The scheduler for launchers and for pods that opt in. */
 export interface SchedulerRoute extends Pick<SchedulerFacts, 'schedulerName'> {
   /** Why that scheduler does not work at present; undefined while it works. */
   readonly schedulerAway: () => string | undefined;
@@ -26,12 +25,10 @@ export interface GatherOptions extends Settings, ClusterFactsOptions {
   readonly route: SchedulerRoute;
 }
 
-/** A pod with the fields by which kube-scheduler selects its nodes. */
 const admittedPod = podSchema.extend({ spec: podSchema.shape.spec.extend({ tolerations }) });
 
 type ReadLauncher = Omit<LauncherFacts, 'owner' | 'settings' | 'scheduler'>;
 
-/** A pod under review, by its role. */
 export type ReadPod =
   | ReadLauncher
   | Omit<OrdinaryFacts, 'resources' | 'cluster' | 'settings' | 'scheduler'>
@@ -70,10 +67,7 @@ export function schedulerFactsOf({ schedulerName, schedulerAway }: SchedulerRout
   return { schedulerName, away: schedulerAway() };
 }
 
-/**
- * Reads the VMI and the cluster. A launcher that does not opt in starts even if its VMI cannot be read. Without a VMI
- * nothing else is read.
- */
+/** A launcher that does not opt in starts even if its VMI cannot be read. */
 async function gatherOwner(
   { pod, namespace, vmi: reference, compute }: ReadLauncher,
   options: GatherOptions,

@@ -64,10 +64,7 @@ function logDecision(log: MutatePodOptions['log'], facts: PodFacts, decision: De
     log.info({ vmi, cpusBefore: compute.cpus - padding, cpusAfter: compute.cpus }, 'launcher padded to whole cores');
 }
 
-/**
- * Reviews launchers without any other decision: they get Plumbline's scheduler and are never refused. The API server
- * admits them unchanged while this webhook is down (failurePolicy Ignore).
- */
+/** Launchers without another decision get Plumbline's scheduler and are never refused (failurePolicy Ignore). */
 export function createPodRouting(route: SchedulerRoute): Review {
   return async (request) => {
     if (request.kind.kind !== 'Pod' || request.operation !== 'CREATE') return { allowed: true };
@@ -92,7 +89,6 @@ export function createPodValidation(options: GatherOptions): Review {
   };
 }
 
-/** Returns no warnings, because the mutation of the pod already did. */
 async function validateNew(request: AdmissionRequest, options: GatherOptions): Promise<AdmissionAnswer> {
   const decision = decide(await gather(request, options));
   if (decision.outcome === 'refused') return refused(decision.code, decision.reason);

@@ -68,7 +68,6 @@ function desiredAffinity(affinity: unknown, nodes: readonly NodeRequirement[]): 
   };
 }
 
-/** Go writes null for an absent object. */
 function asObject(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }

@@ -2,10 +2,7 @@ import * as z from 'zod';
 import { MAX_NAME_CHARACTERS, name, truncated, word } from '../../kube/bounds.ts';
 import { cut, issuesText, PlumblineError } from '../../model/errors.ts';
 
-/**
- * The fields of an AdmissionReview v1 that are read and written here.
- * Source: k8s.io/api/admission/v1/types.go.
- */
+/** The fields that are read. Source: k8s.io/api/admission/v1/types.go. */
 const request = z.object({
   uid: name.min(1),
   kind: z.object({ group: name, version: word, kind: word }),
@@ -31,14 +28,10 @@ export type AdmissionRequest = z.infer<typeof request>;
 /** Decides one kind of request. An exception becomes a failure (500), never part of a patch. */
 export type Review = (request: AdmissionRequest) => Promise<AdmissionAnswer>;
 
-/**
- * A request that is not an AdmissionReview v1. The response has an HTTP error status and the form of an
- * AdmissionReview.
- */
+/** The response has an HTTP error status and the form of an AdmissionReview. */
 export class ReviewError extends PlumblineError {
   readonly status: number;
 
-  /** @param status HTTP status of the response */
   constructor(status: number, message: string, options?: ErrorOptions) {
     super('admission-review', message, options);
     this.status = status;
@@ -86,7 +79,6 @@ function encodePatch(patch: readonly PatchOperation[] | undefined): object {
   return { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') };
 }
 
-/** One JSON patch operation, RFC 6902. */
 export interface PatchOperation {
   readonly op: 'add' | 'replace' | 'remove';
   readonly path: string;
@@ -101,7 +93,6 @@ export type AdmissionAnswer =
 
 export interface RefusedAnswer {
   readonly allowed: false;
-  /** HTTP status. */
   readonly code: number;
   readonly message: string;
   readonly warnings?: readonly string[];

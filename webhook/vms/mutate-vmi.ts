@@ -7,9 +7,8 @@ import { type PatchOperation, type Review, refused } from '../review/admission-r
 const ANNOTATION_PATH = `/metadata/annotations/${PAUSED_START_ANNOTATION.replaceAll('/', '~1')}`;
 
 /**
- * Makes new VMIs with a CPU mask start paused and records that. It removes a record from the request, which a client
- * wrote, so that a record on a stored VMI always comes from the webhook: a policy prevents others from writing it
- * later. Called once for each VMI: a second call could not distinguish its own pause from a user's.
+ * Makes new VMIs with a CPU mask start paused and records that; removes a record that a client wrote. Called once for
+ * each VMI: a second call could not tell its own pause from a user's.
  */
 export function createVmiMutation(): Review {
   return async (request) => {

@@ -26,10 +26,7 @@ export interface VmValidationOptions extends Settings, ClusterFactsOptions {
   readonly route: Pick<SchedulerFacts, 'schedulerName'>;
 }
 
-/**
- * Reviews VMs, VMIs, replica sets and pools. Users see the warnings here; only virt-controller sees those about a
- * launcher. An object that cannot be parsed is admitted with a warning, because KubeVirt's own webhook validates it.
- */
+/** Users see warnings here, not those about a launcher. An object that cannot be parsed is admitted with a warning. */
 export function createVmValidation(options: VmValidationOptions): Review {
   return async (request) => {
     if (request.operation !== 'CREATE' && request.operation !== 'UPDATE') return { allowed: true };
@@ -82,10 +79,8 @@ async function validate(
 }
 
 /**
- * Whether the request comes from KubeVirt's controller. It copies changes of a VM to its running VMI part by part: the
- * parts may contradict each other for a moment, and after a refusal it copies nothing more. Any user could create an
- * account with this name, but would only leave their own VMI unchecked: the mask still requires its permission, and the
- * agent uses the actual state.
+ * KubeVirt's controller copies changes of a VM to its VMI part by part, and copies nothing more after a refusal. A
+ * user's account with this name only leaves their own VMI unchecked.
  */
 function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
   return /^system:serviceaccount:[^:]+:kubevirt-controller$/.test(userInfo?.username ?? '');
@@ -97,7 +92,6 @@ function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefi
   return own === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(own, schedulerName);
 }
 
-/** The fields of a spec that affect the review. */
 const JUDGED = [
   'domain',
   'networks',
@@ -108,12 +102,10 @@ const JUDGED = [
   'tolerations',
 ] as const;
 
-/** All fields that affect the review, as text. */
 function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
   return JSON.stringify([outer.annotations, metadata.annotations, instancetype, JUDGED.map((part) => spec[part])]);
 }
 
-/** The part of an object that VMIs are created from. */
 export interface ReadTemplate extends VmTemplate {
   readonly outer: ObjectMeta;
   readonly metadata: ObjectMeta;

@@ -11,11 +11,7 @@ import type { ReadTemplate } from './validate-vm.ts';
 
 const ABOUT = `annotation ${CPU_MASK_ANNOTATION}:`;
 
-/**
- * Warnings about a CPU mask that a user writes: no node could apply it, or a running VM keeps the old one.
- * @param previous before an update
- * @throws ParseError if the mask cannot be parsed
- */
+/** No node could apply the mask, or a running VM keeps the old one. @throws ParseError */
 export function maskWarnings(
   current: ReadTemplate,
   previous: ReadTemplate | undefined,
@@ -46,7 +42,6 @@ function hostWarnings(
   return [`${none}: it will not start (see plumbline verify)`];
 }
 
-/** The fields that decide whether some node can apply the mask. */
 function questionOf({ metadata, spec }: ReadTemplate): string {
   const wish = maskRequestOf(metadata);
   return `${wish && maskRequestKey(wish)} ${selectionKey(spec)}`;
@@ -62,16 +57,11 @@ function runningWarnings(current: ReadTemplate, previous: ReadTemplate | undefin
   ];
 }
 
-/** The findings that do not depend on the VM's CPUs. */
 const DEFINITION_FINDINGS: ReadonlySet<string> = new Set(['refused-network', 'unreadable-network', 'unknown-network']);
 
 /**
- * Findings about a VM's networks before it has a launcher. With an instancetype it is unknown whether the VM has
- * exclusive CPUs, which most findings depend on: the VMI then gets these. An existing object only gets warnings,
- * because controllers write it as well and must not be blocked.
- * @param previous before an update
- * @returns the warnings, and why the VM is refused
- * @throws ParseError if an annotation is malformed
+ * With an instancetype it is unknown whether the VM has exclusive CPUs: the VMI gets most findings then. An existing
+ * object only gets warnings. @throws ParseError
  */
 export async function reviewNetworks(
   namespace: string,

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Scenario } from './scenario.ts';
 
 const BOTH = ['sandbox', 'real'] as const;
-/** Until the daemons have opened their watches again: see SILENCE_SECONDS in kube/watch-pace.ts. */
+/** Until the daemons have opened their watches again: see SILENCE_SECONDS in kube/watch-stream.ts. */
 const FROZEN_MILLISECONDS = 140_000;
 
 /** Faults of the API server and of the connection to it. */

@@ -80,12 +80,6 @@ describe('the cluster view of the webhook', () => {
     await eventually(() => threadsFor({}).join() === '2,4', 'a preference, which excludes no pod');
   });
 
-  it('lists the networks that nodes report, and the physnet of each bridge', () => {
-    const { physnets, tunnel } = view.reportedNetworks();
-    assert.deepEqual([physnets.has('east'), physnets.has('west'), tunnel], [true, false, true]);
-    assert.equal(view.networkContext().bridgePhysnets.get('br-east'), 'east');
-  });
-
   it('finds the primary network of a labelled namespace', async () => {
     const config = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n', netAttachDefName: 'tenant/udn' };
     assert.deepEqual(view.primaryNetwork('tenant'), { kind: 'none' });
