@@ -8,7 +8,7 @@ import { DataAge, OldAge } from './ago.tsx';
 import { layout } from './layout.ts';
 import { ListControls, sortable } from './list-controls.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
-import { type Column, VirtualGrid } from './virtual-grid.tsx';
+import { VirtualGrid } from './virtual-grid.tsx';
 
 const FILTERS: Readonly<Record<NodeFilter, string>> = {
   all: 'All nodes',
@@ -36,7 +36,13 @@ export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
       </ListControls>
       <VirtualGrid
         label="Nodes"
-        columns={columns()}
+        columns={[
+          sortable(nodeQuery, 'name', 'Node'),
+          { key: 'map', title: 'CPUs by NUMA node' },
+          sortable(nodeQuery, 'freeCores', 'Free cores'),
+          sortable(nodeQuery, 'pods', 'VMs'),
+          sortable(nodeQuery, 'problems', 'State'),
+        ]}
         items={nodes}
         keyOf={({ name }) => name}
         cells={(node) => cellsOf(node, width)}
@@ -82,16 +88,6 @@ function Legend() {
       </li>
     </ul>
   );
-}
-
-function columns(): readonly Column[] {
-  return [
-    sortable(nodeQuery, 'name', 'Node'),
-    { key: 'map', title: 'CPUs by NUMA node' },
-    sortable(nodeQuery, 'freeCores', 'Free cores'),
-    sortable(nodeQuery, 'pods', 'VMs'),
-    sortable(nodeQuery, 'problems', 'State'),
-  ];
 }
 
 function cellsOf(node: NodeItem, width: number): readonly ComponentChildren[] {

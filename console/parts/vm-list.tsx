@@ -5,7 +5,7 @@ import { foundVms, vms } from '../state/state.ts';
 import { DataAge } from './ago.tsx';
 import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
-import { type Column, VirtualGrid } from './virtual-grid.tsx';
+import { VirtualGrid } from './virtual-grid.tsx';
 
 const FILTERS: Readonly<Record<VmFilter, string>> = {
   all: 'All VMs',
@@ -29,7 +29,12 @@ export function VmList({ chosen }: { readonly chosen: string | undefined }) {
       />
       <VirtualGrid
         label="Running VMs"
-        columns={columns()}
+        columns={[
+          sortable(vmQuery, 'name', 'VM'),
+          sortable(vmQuery, 'node', 'Node'),
+          sortable(vmQuery, 'cpus', 'CPUs'),
+          sortable(vmQuery, 'verdict', 'State'),
+        ]}
         items={matching}
         keyOf={({ key }) => key}
         cells={cellsOf}
@@ -49,15 +54,6 @@ function Empty() {
       the annotation <code>kubevirt.io/CPUManagerPolicyBetaOptions: full-pcpus-only</code>.
     </>
   );
-}
-
-function columns(): readonly Column[] {
-  return [
-    sortable(vmQuery, 'name', 'VM'),
-    sortable(vmQuery, 'node', 'Node'),
-    sortable(vmQuery, 'cpus', 'CPUs'),
-    sortable(vmQuery, 'verdict', 'State'),
-  ];
 }
 
 function cellsOf(vm: VmItem) {

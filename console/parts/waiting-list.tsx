@@ -6,7 +6,7 @@ import { foundWaiting, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
-import { type Column, VirtualGrid } from './virtual-grid.tsx';
+import { VirtualGrid } from './virtual-grid.tsx';
 
 const FILTERS: Readonly<Record<WaitingFilter, string>> = {
   all: 'All waiting',
@@ -28,7 +28,12 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
       />
       <VirtualGrid
         label="Waiting VMs and pods"
-        columns={columns()}
+        columns={[
+          sortable(waitingQuery, 'name', 'VM or pod'),
+          sortable(waitingQuery, 'since', 'Waiting for'),
+          { key: 'requests', title: 'Requests' },
+          sortable(waitingQuery, 'verdict', 'State'),
+        ]}
         items={foundWaiting.value}
         keyOf={({ uid }) => uid}
         cells={cellsOf}
@@ -42,15 +47,6 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
       />
     </>
   );
-}
-
-function columns(): readonly Column[] {
-  return [
-    sortable(waitingQuery, 'name', 'VM or pod'),
-    sortable(waitingQuery, 'since', 'Waiting for'),
-    { key: 'requests', title: 'Requests' },
-    sortable(waitingQuery, 'verdict', 'State'),
-  ];
 }
 
 function cellsOf(pod: PodItem) {
