@@ -75,7 +75,6 @@ export const RULES: readonly ImportRule[] = [
   { folder: 'console/server', may: ['diagnosis', ...DAEMON, 'console/data'] },
 
   { folder: 'packaging', may: '*' },
-  { folder: 'manifests', may: '*' },
   { folder: 'docs', may: '*' },
   { folder: 'bench', may: '*' },
   { folder: 'test', may: '*' },
