@@ -13,6 +13,7 @@ import { isExclusive } from '../model/placement/preferences.ts';
 import type { Cause, InstanceFacts, NodeStateFacts, VmFacts } from './facts.ts';
 import {
   bringDpuBack,
+  bringSchedulerBack,
   checkAgent,
   correctMask,
   type Named,
@@ -125,7 +126,7 @@ export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Caus
 }
 
 export function pausedVm(
-  facts: Named & Pick<VmFacts, 'node'>,
+  facts: Named & Pick<VmFacts, 'node' | 'scheduler'>,
   at: string,
   pause: NonNullable<InstanceFacts['pause']>,
 ): Cause {
@@ -136,13 +137,22 @@ export function pausedVm(
   return { reason: 'Paused', text, remedies: [remedy('unpause', 'resume it, unless the pause is intended', unpause)] };
 }
 
-function beforePinning(facts: Named, at: string, pinning: NodeStateFacts['pinning']): Cause {
+function beforePinning(
+  facts: Named & Pick<VmFacts, 'scheduler'>,
+  at: string,
+  pinning: NodeStateFacts['pinning'],
+): Cause {
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
   if (pinning === undefined) {
     const missing = `${waits}; its agent has not reported yet`;
     return { reason: 'PinningNotReported', text: missing, remedies: [checkAgent(at)] };
   }
   if (pinning.state === 'pinned') {
+    const { away, extenderAway = away } = facts.scheduler ?? {};
+    if (extenderAway !== undefined) {
+      const text = `it is on ${at}, its vCPUs are pinned, but nothing resumes it: ${extenderAway}`;
+      return { reason: 'ExtenderAway', text, remedies: [bringSchedulerBack()] };
+    }
     const wait = remedy(
       'wait',
       'the extender resumes it within seconds; if it stays paused, check the extender',

@@ -38,7 +38,8 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
   const search = isWaiting ? await searchNodes(cluster, pod, choice, now) : undefined;
   const at = pod?.spec.nodeName ?? '';
   const node = pod === undefined || at === '' ? undefined : await readNode(cluster.client, pod, at, now);
-  const state = vmState({ ...own, scheduler: { ...scheduler, extenderAway: search?.extenderAway }, search, node });
+  const extenderAway = search === undefined ? scheduler?.extenderAway : search.extenderAway;
+  const state = vmState({ ...own, scheduler: { ...scheduler, extenderAway }, search, node });
   const asks = pod && asksOf(pod);
   const prefers = asks?.networks.some(({ affinity }) => affinity === 'preferred');
   const scheduled = pod?.status?.conditions.find(({ type }) => type === 'PodScheduled');

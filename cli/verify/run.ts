@@ -4,7 +4,7 @@ import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { type OutputFormat, print } from '../support/output.ts';
 import { cutLine, type Line, paint, someNames, wrap } from '../support/terminal.ts';
-import { readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';
+import { isNotApplied, readVerifyFacts, type Verification, type VmFinding, verifyMasks } from './survey.ts';
 
 export interface VerifyFlags extends ClusterFlags {
   readonly allNamespaces?: true;
@@ -19,14 +19,13 @@ export function run(flags: VerifyFlags): Promise<void> {
     await print(flags.output, verification, {
       text: ({ width }) => verificationLines(verification, width),
       wide: ({ width }) => verificationLines(verification, width, true),
-      name: () =>
-        verification.vms.flatMap(({ kind, name, nodes }) =>
-          nodes.length === 0 ? [`${kind.toLowerCase()}/${name}`] : [],
-        ),
+      name: () => verification.vms.flatMap((vm) => (isBad(vm) ? [`${vm.kind.toLowerCase()}/${vm.name}`] : [])),
     });
-    process.exitCode = verification.withoutNode === 0 ? EXIT.ok : EXIT.findings;
+    process.exitCode = verification.withoutNode + verification.notApplied === 0 ? EXIT.ok : EXIT.findings;
   });
 }
+
+const isBad = (vm: VmFinding) => vm.nodes.length === 0 || isNotApplied(vm);
 
 const MAX_NODES = 5;
 
@@ -34,13 +33,12 @@ const indented = (text: string, width: number): string[] =>
   wrap(text.split(' '), Math.max(20, width - 6), '  ').map((line) => `      ${line}`);
 
 export function verificationLines(verification: Verification, width: number, everyNode = false): Line[] {
-  const { vms, withoutNode, nodes, reporting } = verification;
+  const { vms, withoutNode, notApplied, nodes, reporting } = verification;
   if (vms.length === 0) return ['no VM has a CPU mask: nothing to check'];
   const most = everyNode ? Number.POSITIVE_INFINITY : MAX_NODES;
   const lines = vms.flatMap((vm): Line[] => {
-    const bad = vm.nodes.length === 0;
     const what = `${vm.namespace}/${vm.name}  ${vm.mask}: ${hostsText(vm, most)}`;
-    const mark = bad ? paint('red', '! ') : paint('green', 'ok');
+    const mark = isBad(vm) ? paint('red', '! ') : paint('green', 'ok');
     const columns = Math.min(width, 120);
     const [first, ...more] = everyNode ? wrap(what.split(' '), columns - 4, '', '    ') : [cutLine(what, width - 4)];
     return [[mark, `  ${first}`], ...more, ...details(vm, most).flatMap((text) => indented(text, columns))];
@@ -49,11 +47,13 @@ export function verificationLines(verification: Verification, width: number, eve
   return [
     ...lines,
     '',
-    `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silent > 0 ? ` (${countText(silent, 'does not report', 'do not report')})` : ''}: ${withoutNode === 0 ? 'every mask can be applied on some node' : countText(withoutNode, 'has no node', 'have no node')}`,
+    `${countText(vms.length, 'VM')} with a CPU mask on ${countText(nodes, 'node')}${silent > 0 ? ` (${countText(silent, 'does not report', 'do not report')})` : ''}: ${withoutNode === 0 ? 'every mask fits some node' : countText(withoutNode, 'has no node', 'have no node')}${notApplied === 0 ? '' : `; ${countText(notApplied, 'is refused by the agent of its node', 'are refused by the agents of their nodes')}`}`,
   ];
 }
 
-function hostsText({ nodes, refused }: VmFinding, most: number): string {
+function hostsText(vm: VmFinding, most: number): string {
+  const { nodes, refused } = vm;
+  if (isNotApplied(vm)) return `node ${vm.running?.node}, where it is, does not apply it`;
   const all = nodes.length + refused.length;
   if (all === 0) return 'its node selector matches no node';
   if (nodes.length === 0)

@@ -100,9 +100,15 @@ export function verifyMasks({ vms, nodes, hosts }: VerifyFacts) {
   return {
     vms: findings,
     withoutNode: findings.filter((finding) => finding.nodes.length === 0).length,
+    notApplied: findings.filter(isNotApplied).length,
     nodes: nodes.length,
     reporting: surveyed.filter(({ host }) => host !== undefined).length,
   };
+}
+
+/** Whether the agent of its node refuses or no longer applies the mask. */
+export function isNotApplied({ running }: Pick<VmFinding, 'running'>): boolean {
+  return running?.reason === 'PinningRefused' || running?.reason === 'MaskNotApplied';
 }
 
 function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], hosts: ReadonlyMap<string, ReportedHost>) {

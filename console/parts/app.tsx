@@ -10,7 +10,7 @@ import { VmDetail } from './vm-detail.tsx';
 import { VmList } from './vm-list.tsx';
 import { WaitingList } from './waiting-list.tsx';
 
-const LIST_LABELS = { nodes: 'Nodes', vms: 'Running VMs', waiting: 'Waiting VMs and pods' } as const;
+const LIST_LABELS = { nodes: 'Nodes', vms: 'Started VMs', waiting: 'Waiting VMs and pods' } as const;
 
 export function App() {
   const at = route.value;
@@ -28,7 +28,7 @@ export function App() {
         <Summary />
         <nav class="tabs" aria-label="Lists">
           <Tab to="nodes" title="Nodes" count={totals.value.nodes} attention={totals.value.withProblems} />
-          <Tab to="vms" title="Running VMs" count={vms.value.length} attention={vmsToLookAt.value} />
+          <Tab to="vms" title="Started VMs" count={vms.value.length} attention={vmsToLookAt.value} />
           <Tab to="waiting" title="Waiting" count={waiting.value.length} attention={waitingBroken.value} />
         </nav>
         <section class="list" aria-label={LIST_LABELS[list]}>

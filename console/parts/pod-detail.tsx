@@ -17,7 +17,8 @@ export function PodDetail({ name }: { readonly name: string }) {
   const pod = store.podNamed(name);
   const launcher = pod && podName(pod);
   const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', launcher, pod?.unscheduled);
-  const kind = pod?.vm === undefined ? 'Pod' : 'VM';
+  const isStarted = pod === undefined && vms.value.some((vm) => vm.name === name);
+  const kind = pod?.vm === undefined && !isStarted ? 'Pod' : 'VM';
   const title = pod?.key ?? name;
   const { text, verdict } = (answer !== undefined && 'data' in answer ? answer.data : pod) ?? {};
   return (
@@ -25,9 +26,7 @@ export function PodDetail({ name }: { readonly name: string }) {
       {pod === undefined ? (
         <p>
           {ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}{' '}
-          {vms.value.some((vm) => vm.name === name) && (
-            <a href={hashOf({ list: 'vms', chosen: name })}>It is on a node now.</a>
-          )}
+          {isStarted && <a href={hashOf({ list: 'vms', chosen: name })}>Its state now</a>}
         </p>
       ) : (
         <>

@@ -49,7 +49,7 @@ export function Summary() {
           </>
         )}
       </Tile>
-      <Tile label="Running VMs" value={vms.value.length} onClick={showVms}>
+      <Tile label="Started VMs" value={vms.value.length} onClick={showVms}>
         {attention > 0 ? attentionText(attention) : vmText}
       </Tile>
       <Tile label="Free cores" value={freeCores}>

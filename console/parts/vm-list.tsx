@@ -28,7 +28,7 @@ export function VmList({ chosen }: { readonly chosen: string | undefined }) {
         matchCount={matching.length}
       />
       <VirtualGrid
-        label="Running VMs"
+        label="Started VMs"
         columns={[
           sortable(vmQuery, 'name', 'VM'),
           sortable(vmQuery, 'node', 'Node'),

@@ -56,7 +56,7 @@ describe('the page in Chromium', function () {
     assert.equal(await page.locator('[role=grid]').getAttribute('aria-rowcount'), String(INVENTED + 1));
     assert.match(
       await page.locator('.summary').innerText(),
-      /^Nodes\s+400\s+all healthy\s.*Waiting\s+1\s.*Running VMs\s.*DPUs not ready\s+0\s+of 16$/s,
+      /^Nodes\s+400\s+all healthy\s.*Waiting\s+1\s.*Started VMs\s.*DPUs not ready\s+0\s+of 16$/s,
     );
     assert.equal(await page.locator('.grid-body .row').first().locator('svg.mini path.p-reserved').count(), 1);
     assert.deepEqual(complaints, []);

@@ -173,6 +173,14 @@ describe('a VM with a paused guest', () => {
     assert.deepEqual(paused(false, ''), { ...expected, text: 'it is on n1 and does not run' });
   });
 
+  it('stays paused without the extender, which resumes it', () => {
+    const node = { ...NODE, pinning: { state: 'pinned' as const } };
+    const facts = { ...VM, node, scheduler: { extenderAway: 'no answer' } };
+    const { reason, text } = pausedVm(facts, 'n1', { atStart: true, text: 'PausedByUser' });
+    assert.equal(reason, 'ExtenderAway');
+    assert.equal(text, 'it is on n1, its vCPUs are pinned, but nothing resumes it: no answer');
+  });
+
   for (const [title, pinning, reason, text, remedies] of [
     [
       'not reported',

@@ -51,7 +51,7 @@ const LOGS = fix(
   inSystem('logs', `deploy/${SCHEDULER}`, '--all-containers'),
 );
 const AWAY = { cause: 'scheduler-away' } as const;
-const WAITS = `new VMs stay pending; pods that do not name ${SCHEDULER} are not affected`;
+const WAITS = `new VMs stay pending and VMs with a CPU mask paused; pods that do not name ${SCHEDULER} are not affected`;
 
 function checkSidecar(notes: Notebook, facts: DoctorFacts): void {
   const { deployments, schedulerElection, extender } = facts;
