@@ -93,7 +93,8 @@ function notesOf(
   const notes = [...unusable].slice(0, 1).map(([node, why]) => `node ${node}: ${why}`);
   if (silent.size > 0) {
     const agents = countText(silent.size, 'agent has', 'agents have');
-    notes.unshift(`${agents} stopped reporting, so their reports are old: ${some([...silent])}`);
+    const reports = silent.size === 1 ? 'its report is' : 'their reports are';
+    notes.unshift(`${agents} stopped reporting, so ${reports} old: ${some([...silent])}`);
   }
   if (mute.length > 0) {
     const names = mute.map(({ metadata }) => metadata.name ?? '');
