@@ -49,15 +49,16 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   return byLastReport(node, at, aligned(facts, at, needs, host, assigned));
 }
 
+export const agentSilent = (at: string): Cause => ({
+  reason: 'AgentSilent',
+  text: `on ${at}, whose agent has stopped reporting`,
+  remedies: [checkAgent(at)],
+});
+
 /** Marks what a silent agent reported as old. */
 function byLastReport({ silent }: NodeStateFacts, at: string, causes: readonly Cause[]): Cause[] {
   if (!silent) return [...causes];
-  const cause: Cause = {
-    reason: 'AgentSilent',
-    text: `on ${at}, whose agent has stopped reporting`,
-    remedies: [checkAgent(at)],
-  };
-  return [cause, ...causes.map((one) => ({ ...one, text: `by its last report, ${one.text}` }))];
+  return [agentSilent(at), ...causes.map((one) => ({ ...one, text: `by its last report, ${one.text}` }))];
 }
 
 function aligned(

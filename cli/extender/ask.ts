@@ -1,12 +1,14 @@
 import { type IncomingMessage, request } from 'node:http';
+import * as z from 'zod';
 import type { SchedulerFacts } from '../../diagnosis/facts.ts';
+import { hasReadyReplica } from '../../diagnosis/objects.ts';
 import { readText } from '../../kube/calls.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
-import { lease } from '../../kube/resources.ts';
+import { lease, objectMeta } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { ArgumentError, CliError, EXIT } from '../support/exit-status.ts';
-import { readOne, undefinedIfForbidden } from '../support/lists.ts';
+import { readIfAllowed, readOne, undefinedIfForbidden } from '../support/lists.ts';
 import type { PodPort } from './port-forward.ts';
 
 /** The extender's response, or why there is none: text that follows `because`. */
@@ -21,6 +23,11 @@ export interface SilentExtender {
   readonly why: string;
   readonly failure: string;
 }
+
+const countedReplicas = z.object({
+  metadata: objectMeta,
+  status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
+});
 
 type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
@@ -179,6 +186,13 @@ export async function readScheduler(
 ): Promise<SchedulerFacts> {
   const election = await readElection(client, SCHEDULER_LEASE, now).then((value) => ({ value }), undefinedIfForbidden);
   return election === undefined ? {} : electionFacts(election.value);
+}
+
+/** Whether a replica of Plumbline's own scheduler is ready; undefined if there is none or it may not be read. */
+export async function readSchedulerReadiness(client: KubeClient): Promise<boolean | undefined> {
+  const deployments = await readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, countedReplicas);
+  const own = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
+  return own && hasReadyReplica(own);
 }
 
 export function electionFacts(election: Election | undefined): SchedulerFacts {

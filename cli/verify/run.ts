@@ -11,6 +11,8 @@ export interface VerifyFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
+const isBad = (vm: VmFinding) => vm.nodes.length === 0 || isNotApplied(vm);
+
 /** Prints which nodes can host each VM with a CPU mask. @throws CliError, KubeError */
 export function run(flags: VerifyFlags): Promise<void> {
   return usingCluster(flags, async ({ client }) => {
@@ -24,8 +26,6 @@ export function run(flags: VerifyFlags): Promise<void> {
     process.exitCode = verification.withoutNode + verification.notApplied === 0 ? EXIT.ok : EXIT.findings;
   });
 }
-
-const isBad = (vm: VmFinding) => vm.nodes.length === 0 || isNotApplied(vm);
 
 const MAX_NODES = 5;
 

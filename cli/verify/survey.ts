@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { pauseOf } from '../../diagnosis/facts.ts';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
-import { maskedVm, pausedVm } from '../../diagnosis/running.ts';
+import { agentSilent, maskedVm, pausedVm } from '../../diagnosis/running.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
@@ -67,6 +67,7 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
     })),
     // The last report of an agent with an expired Lease is old.
     hosts: hosts.filter(({ name }) => leases?.silent.has(name) !== true),
+    silent: leases?.silent ?? new Set<string>(),
   };
 }
 
@@ -88,15 +89,15 @@ function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status
 }
 
 export type Verification = ReturnType<typeof verifyMasks>;
-export type VmFinding = ReturnType<typeof findingOf>;
+export type VmFinding = ReturnType<typeof findingOf> & { readonly running: ReturnType<typeof runningOf> };
 
-export function verifyMasks({ vms, nodes, hosts }: VerifyFacts) {
+export function verifyMasks({ vms, nodes, hosts, silent }: VerifyFacts) {
   const byName = new Map(hosts.map((host) => [host.name, host]));
   const surveyed = nodes.map(({ name, labels }): SurveyedNode => {
     const host = byName.get(name);
     return { name, label: (key) => labels.get(key), host: host && maskHostOf(host.host) };
   });
-  const findings = vms.map((vm) => findingOf(vm, surveyed, byName));
+  const findings = vms.map((vm) => ({ ...findingOf(vm, surveyed), running: runningOf(vm, byName, silent) }));
   return {
     vms: findings,
     withoutNode: findings.filter((finding) => finding.nodes.length === 0).length,
@@ -111,7 +112,7 @@ export function isNotApplied({ running }: Pick<VmFinding, 'running'>): boolean {
   return running?.reason === 'PinningRefused' || running?.reason === 'MaskNotApplied';
 }
 
-function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], hosts: ReadonlyMap<string, ReportedHost>) {
+function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[]) {
   const verdicts = surveyMask(vm.masked, nodes).map(({ node, verdict }) => ({ node: node.name, verdict }));
   return {
     namespace: vm.namespace,
@@ -123,11 +124,14 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], hosts: Rea
     refused: verdicts.flatMap(({ node, verdict }) =>
       verdict.fits ? [] : [{ node, reason: verdict.reason, message: verdict.text }],
     ),
-    running: runningOf(vm, hosts),
   };
 }
 
-function runningOf({ running, namespace, name, kind }: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>) {
+function runningOf(
+  { running, namespace, name, kind }: MaskedMachine,
+  hosts: ReadonlyMap<string, ReportedHost>,
+  silent: ReadonlySet<string>,
+) {
   if (running === undefined) return undefined;
   const { node, pods } = running;
   const pinning = hosts.get(node)?.status.pinning?.find(({ podUID }) => pods[podUID] === node);
@@ -137,6 +141,7 @@ function runningOf({ running, namespace, name, kind }: MaskedMachine, hosts: Rea
     kind: kind === 'VirtualMachine' ? ('vm' as const) : ('vmi' as const),
     node: { silent: false, assigned: [], pinning },
   };
-  const cause = running.pause === undefined ? maskedVm(facts, node) : pausedVm(facts, node, running.pause);
+  const current = running.pause === undefined ? maskedVm(facts, node) : pausedVm(facts, node, running.pause);
+  const cause = silent.has(node) ? agentSilent(node) : current;
   return { node, verdict: REASONS[cause.reason].verdict, ...cause };
 }
