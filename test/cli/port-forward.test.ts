@@ -67,11 +67,6 @@ const CASES: readonly Case[] = [
     (channels) => channels.on(ERROR, ...PORT, 'dial tcp4 127.0.0.1:8082: connection refused\n'),
     /did not answer \(connection refused\)$/,
   ],
-  [
-    'closed before the request',
-    (channels) => channels.close(),
-    /did not answer \((?:socket hang up|the connection was closed)\)$/,
-  ],
   ['closed before an answer', answers((channels) => channels.close()), /did not answer \(socket hang up\)$/],
   ['invalid HTTP', answers((channels) => channels.on(DATA, ...PORT, 'hello\r\n\r\n')), /did not answer \(Parse Error/],
   ['invalid JSON', answers((channels) => channels.on(DATA, ...PORT, ok('hello'))), /did not answer \(Unexpected token/],
@@ -91,7 +86,6 @@ const CASES: readonly Case[] = [
   ['404', 404, /^the pod plumbline-scheduler-\S+, which leads plumbline-scheduler, is gone$/],
   ['500', 500, /did not answer \(500: check that the API server reaches the kubelet of that node\)$/],
   ['no answer to the handshake', 'hang', /did not answer \(no answer in time\)$/],
-  ['no answer over the connection', () => undefined, /did not answer \(no answer in time\)$/],
 ];
 
 const REASONS: Readonly<Record<number, string>> = { 403: 'Forbidden', 404: 'Not Found', 500: 'Internal Server Error' };
@@ -266,7 +260,6 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
       ['no Lease at all', status(404), status(404), NOTHING],
       ['no Lease, and a kube-scheduler without an extender', status(404), OWN_LEASE, NOTHING],
       ['a released Lease', RELEASED, status(404), /^no replica of plumbline-scheduler is the leader$/],
-      ['a released Lease and a kube-scheduler without an extender', RELEASED, OWN_LEASE, /^no replica of plumbline/],
       ['a leader that is gone', LEASE, OWN_LEASE, /^the pod plumbline-scheduler-\S+, which leads .* is gone$/],
       ['a Lease that may not be read', status(403), status(404), /^you may not .*\(leases in plumbline-system\)$/],
       ['no Lease, and another that may not be read', status(404), status(403), NOTHING],

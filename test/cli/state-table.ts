@@ -57,7 +57,6 @@ const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only'
 const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":4},"padding":1,"threadsPerCore":2}' };
 const MASK = { 'plumbline.dev/cpu-mask': '1:2' };
 const SEEN = { 'plumbline.dev/decision': '{"padding":0}' };
-const NETWORKS = { 'k8s.v1.cni.cncf.io/networks': '[{"name":"fast","interface":"net1"}]' };
 const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
 const DEAD_DPU = {
   conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'last renewal 61 s ago' }],
@@ -304,9 +303,6 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'OutOfcpu' } },
     events: [{ name: LAUNCHER, reason: 'EvictedBeforeStart', message: 'x', component: 'a-user' }],
   }),
-  one('failed otherwise', ['failed', 'broken', 'Failed'], ['read-events'], {
-    pod: { spec: ON_NODE, status: { phase: 'Failed', reason: 'OutOfcpu' } },
-  }),
   one('ended', ['succeeded', 'stopped', 'Ended'], [], { pod: { spec: ON_NODE, status: { phase: 'Succeeded' } } }),
   one('being deleted', ['deleting', 'stopped', 'Deleting'], [], {
     pod: { ...RUNNING, metadata: { deletionTimestamp: SECONDS_AGO(3) } },
@@ -341,13 +337,6 @@ export const STATE_TABLE: readonly StateCase[] = [
     { pod: { cpus: '64', status: REFUSED } },
     { coarse: 'NoNodeFits' },
   ),
-  one(
-    'larger than the NUMA node of its network',
-    ['unscheduled', 'broken', 'TooLarge'],
-    ['ask-for-less'],
-    { pod: { cpus: '16', status: REFUSED, resources: PHYSNET0 } },
-    { coarse: 'NoNodeFits' },
-  ),
   one('the only node is cordoned', ['unscheduled', 'waiting', 'NoNodeFits'], ['uncordon'], {
     pod: { status: REFUSED },
     node: { spec: { unschedulable: true } },
@@ -355,9 +344,6 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('the only node’s DPU is dead', ['unscheduled', 'waiting', 'NoNodeFits'], ['bring-dpu-back'], {
     pod: { status: REFUSED },
     node: DEAD_DPU,
-  }),
-  one('a physnet that no node has', ['unscheduled', 'waiting', 'NoNodeFits'], ['check-network-name'], {
-    pod: { status: REFUSED, resources: { 'physnet.plumbline.dev/typo': '1' } },
   }),
   one(
     'a node would accept it',
@@ -369,12 +355,6 @@ export const STATE_TABLE: readonly StateCase[] = [
   one('the webhook did not see it', ['unscheduled', 'broken', 'WebhookMissed'], ['start-again'], {
     pod: { cpus: '3', metadata: { annotations: ANNOTATED }, status: REFUSED },
   }),
-  one(
-    'it requests only networks, and the webhook did not see it',
-    ['running', 'degraded', 'NotDecided'],
-    ['start-again'],
-    { pod: { ...RUNNING, metadata: { annotations: NETWORKS } }, report: WHOLE },
-  ),
   one('it has a CPU mask, and the webhook did not see it', ['starting', 'degraded', 'NotDecided'], ['start-again'], {
     vm: maskedVm,
     pod: { ...masked(), metadata: { annotations: MASK }, status: { phase: 'Pending' } },
