@@ -81,7 +81,7 @@ describe('the state of a VM with a launcher', () => {
   });
 
   it('is paused, with other problems as causes', () => {
-    const instance = { phase: 'Running', pause: { atStart: false, text: 'PausedByUser' } };
+    const instance = { phase: 'Running', pause: { atStart: false, text: 'PausedByUser', since: '' } };
     const found = state({ pod: launcher(on('Running')), node: NODE, instance });
     assert.deepEqual([found.state, found.reason, found.causes], ['paused', 'Paused', []]);
     const unseen = state({
@@ -123,9 +123,11 @@ describe('the pause of a guest', () => {
   ] as const) {
     it(title, () => assert.equal(pauseOf({ metadata, status: { conditions } })?.atStart, atStart));
   }
-  it('has the reason of the condition, if any', () => {
-    const textOf = (conditions: object[]) => pauseOf({ metadata: {}, status: { conditions } } as never)?.text;
-    assert.deepEqual([textOf([paused]), textOf(at({ reason: undefined }))], ['PausedByUser', '']);
+  it('has the reason and the time of the condition, if any', () => {
+    const pause = (conditions: object[]) => pauseOf({ metadata: {}, status: { conditions } } as never);
+    assert.deepEqual(pause([paused]), { atStart: false, text: 'PausedByUser', since });
+    const without = at({ reason: undefined, lastTransitionTime: undefined });
+    assert.deepEqual(pause(without), { atStart: false, text: '', since: '' });
   });
   it('is undefined for an instance without a status or conditions', () => {
     assert.equal(pauseOf({ metadata: {}, status: null }), undefined);
