@@ -20,10 +20,7 @@ export interface StatusFlags extends AgentFlags {
 /** Prints the threads of Open vSwitch on a node; without a name, on this machine. @throws CliError, KubeError */
 export async function run(node: string | undefined, { output, ...flags }: StatusFlags): Promise<void> {
   const status = await usingAgent(node, flags, fetchOvsStatus);
-  await print(output, ovsStatusData(status), {
-    text: () => statusLines(status).slice(0, -1),
-    wide: () => statusLines(status, true).slice(0, -1),
-  });
+  await print(output, ovsStatusData(status), { text: (_, wide) => statusLines(status, wide).slice(0, -1) });
   process.exitCode = isSwitchInOrder(status) ? EXIT.ok : EXIT.findings;
 }
 

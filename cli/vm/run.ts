@@ -15,10 +15,7 @@ export interface StatusFlags extends AgentFlags {
 /** Prints the threads of the VMs on a node; without a name, on this machine. @throws CliError, KubeError */
 export async function run(node: string | undefined, { output, ...flags }: StatusFlags): Promise<void> {
   const status = await usingAgent(node, flags, fetchVmStatus);
-  await print(output, vmStatusData(status), {
-    text: () => statusLines(status),
-    wide: () => statusLines(status, true),
-  });
+  await print(output, vmStatusData(status), { text: (_, wide) => statusLines(status, wide) });
   process.exitCode = areVmsInOrder(status) ? EXIT.ok : EXIT.findings;
 }
 
