@@ -204,6 +204,10 @@ const ALL = [
   checkPods,
 ];
 
+/** What all areas find in the healthy cluster with these changes, by cause. */
+const causesIn = (changes: Partial<DoctorFacts>) =>
+  byCause(ALL.flatMap((check) => check({ ...GOOD, ...changes }).findings));
+
 type Finds = readonly [
   title: string,
   facts: Partial<DoctorFacts>,
@@ -264,6 +268,7 @@ const agents = (seconds: number) => ({
   agents: { value: { ages: new Map([['worker-1', seconds]]), silent: new Set(['worker-1']) } },
 });
 const nads = (config: string) => ({ nads: { value: [nad(config)] } });
+const UNEVEN = { cells: [{ id: 0, cpus: '0-2' }], cores: ['0-1', '2', '3'], reserved: '0-1' };
 const MAP_FAULT = 'network map: NUMA node 7 of physnet a is not on this host; the last good map stays in use';
 
 /** What each area finds in the healthy cluster with a change. */
@@ -397,11 +402,7 @@ const CASES: Readonly<Record<string, readonly Finds[]>> = {
     ],
   ],
   kubelet: [
-    [
-      'a kubelet of an unknown version',
-      report({ kubeletVersion: 'v1.99.0' }),
-      /v1.99.0 is not predicted.* on 1 node: worker-1/,
-    ],
+    ['an unknown version', report({ kubeletVersion: 'v1.99.0' }), /v1.99.0 is not predicted.* on 1 node: worker-1/],
     ['CPU manager policy none', report({ cpuManager: { policy: 'none' } }), /CPU manager policy none/],
     ['full-pcpus-only off', report({ cpuManager: { policy: 'static' } }), /full-pcpus-only is off/],
     ['topology manager policy none', report({ topologyManager: { policy: 'none' } }), /topology manager policy none/],
@@ -419,26 +420,22 @@ const CASES: Readonly<Record<string, readonly Finds[]>> = {
       'warning',
     ],
     [
-      'an offline thread of a core',
-      report({ cells: [{ id: 0, cpus: '0-2' }], cores: ['0-1', '2'], reserved: '0-1', offline: '3' }),
-      /CPU 3 is offline, and cores differ on 1 node: worker-1/,
+      'an offline thread',
+      report({ ...UNEVEN, cores: ['0-1', '2'], offline: '3' }),
+      /CPU 3 is offline, and .*-1/,
       'error',
     ],
     [
       'cores of different sizes',
-      report({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0-1', '2', '3'], reserved: '0-1' }),
-      /cores have different numbers of threads/,
+      report({ ...UNEVEN, cells: [{ id: 0, cpus: '0-3' }] }),
+      /different numbers of/,
       'error',
     ],
     ['polled CPUs that are not reserved', report({ pmdCPUs: '1,17' }), /poll mode CPUs are not reserved/, 'error'],
     ['a contradictory report', report({ reserved: '99' }), /contradicts itself/, 'error'],
   ],
   networks: [
-    [
-      'a physnet that no node has',
-      nads(localnet('physnet9')),
-      /no node has physnet physnet9, which default\/data leads to/,
-    ],
+    ['an unknown physnet', nads(localnet('physnet9')), /no node has physnet physnet9, which default\/data leads to/],
     ['a definition that is not JSON', nads('{'), /default\/data is not valid JSON/, 'error'],
     [
       'a definition that OVN-Kubernetes refuses',
@@ -446,12 +443,7 @@ const CASES: Readonly<Record<string, readonly Finds[]>> = {
       /^OVN-Kubernetes refuses default\/data: netAttachDefName is "default\/x" and must be "default\/data"$/,
       'error',
     ],
-    [
-      'a definition that multus refuses',
-      nads('{"name":"data"}'),
-      /^multus refuses default\/data: it has neither a type/,
-      'error',
-    ],
+    ['a definition of no type', nads('{"name":"data"}'), /^multus refuses default\/data: it has neither a/, 'error'],
   ],
   pods: [
     [
@@ -465,10 +457,7 @@ const CASES: Readonly<Record<string, readonly Finds[]>> = {
         launchers: { value: [] },
         machines: { value: [explainedVm.parse({ metadata: { namespace: 'vms', name: 'vm' }, spec: {} })] },
         rejections: {
-          value: [
-            rejection('SMTAlignmentError', 'virt-launcher-vm-abcde'),
-            rejection('SMTAlignmentError', 'batch-job'),
-          ],
+          value: ['virt-launcher-vm-abcde', 'batch-job'].map((name) => rejection('SMTAlignmentError', name)),
         },
       },
       /rejected 1 launcher \(SMTAlignmentError\): vms\/virt-launcher-vm-abcde/,
@@ -656,9 +645,8 @@ describe('plumbline doctor', () => {
   });
 
   it('waits for nothing of a webhook that is not called', () => {
-    const off = { endpoints: { value: [slice('plumbline-webhook', false)] }, webhookRequired: { value: requiredBy() } };
-    const found = byCause(ALL.flatMap((check) => check({ ...GOOD, ...off }).findings));
-    assert.equal(found[0]?.meanwhile, undefined);
+    const away = { endpoints: { value: [slice('plumbline-webhook', false)] } };
+    assert.equal(causesIn({ ...away, webhookRequired: { value: requiredBy() } })[0]?.meanwhile, undefined);
   });
 
   it('names every object of a finding and the checked objects of its area with wide', () => {
@@ -723,28 +711,24 @@ describe('plumbline doctor', () => {
       const made = launcher(name, { status: { phase: 'Running' } });
       return { ...made, spec: { ...made.spec, nodeName } };
     };
-    const facts: DoctorFacts = {
-      ...GOOD,
+    const facts = {
       nodes: [node('worker-1'), node('worker-2')],
       topologies: { value: [topology('worker-1'), topology('worker-2')] },
-      agents: { value: { ages: new Map([['worker-1', 500]]), silent: new Set(['worker-1']) } },
-      launchers: { value: [running('a', 'worker-1')] },
+      ...agents(500),
     };
-    const check = (more: Partial<DoctorFacts> = {}) =>
-      byCause(ALL.flatMap((one) => one({ ...facts, ...more }).findings)).map(({ area }) => area);
-    assert.deepEqual(check(), ['agents']);
-    assert.deepEqual(check({ launchers: { value: [running('b', 'worker-2')] } }), ['agents', 'pods']);
+    const areasWith = (pod: ReturnType<typeof running>) =>
+      causesIn({ ...facts, launchers: { value: [pod] } }).map(({ area }) => area);
+    assert.deepEqual(areasWith(running('a', 'worker-1')), ['agents']);
+    assert.deepEqual(areasWith(running('b', 'worker-2')), ['agents', 'pods']);
   });
 
   it('sorts findings by impact', () => {
-    const facts: DoctorFacts = {
-      ...GOOD,
+    const found = causesIn({
       nodes: [node('worker-1', { spec: { unschedulable: true } })],
       endpoints: { value: [slice('plumbline-webhook', false)] },
       topologies: { value: [topology('worker-1', { pmdCPUs: '1,17' })] },
       deployments: { value: [scheduler(undefined, 0)] },
-    };
-    const found = byCause(ALL.flatMap((check) => check(facts).findings));
+    });
     assert.deepEqual(
       found.map(({ area, severity }) => `${area} ${severity}`),
       ['webhook error', 'extender error', 'kubelet error', 'pods warning'],
