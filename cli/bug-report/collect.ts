@@ -7,7 +7,7 @@ import { NAMESPACE } from '../../model/names.ts';
 import { readFindings } from '../doctor/run.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { INSTANCES, MACHINES, NETWORKS, NODES } from '../support/kinds.ts';
-import { NODE_TOPOLOGIES_PATH, readIfAllowed } from '../support/lists.ts';
+import { NODE_TOPOLOGIES_PATH, named, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
 import { isSystem, Redaction } from './redact.ts';
 import type { ArchiveFile } from './run.ts';
@@ -29,7 +29,6 @@ const systemPod = z.object({
   }),
   status: z.object({ phase: z.string().nullish(), containerStatuses: z.unknown() }).nullish(),
 });
-const named = z.object({ metadata: objectMeta });
 
 export interface Collected {
   readonly files: readonly ArchiveFile[];
