@@ -31,6 +31,8 @@ export interface Subject {
 const CORE = '/api/v1/namespaces';
 const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces';
 const LAUNCHED_BY = 'kubevirt.io/created-by';
+const about = (name: string) => `involvedObject.name=${name}`;
+const because = (reason: string) => `reason=${reason}`;
 
 const isMissing = (error: unknown) => error instanceof CliError && error.status === EXIT.notFound;
 
@@ -104,9 +106,6 @@ async function readEvents(client: Pick<KubeClient, 'get'>, namespace: string, se
   const lists = selectors.map((fieldSelector) => readIfAllowed(client, path, occurrence, { fieldSelector }));
   return (await Promise.all(lists)).flatMap((list) => list ?? []).sort((a, b) => timeOf(b) - timeOf(a));
 }
-
-const about = (name: string) => `involvedObject.name=${name}`;
-const because = (reason: string) => `reason=${reason}`;
 
 /** An error with existing names, so that a typing error or a wrong namespace is obvious. */
 async function missing(client: KubeClient, what: string, namespace: string, name: string, path: string) {
