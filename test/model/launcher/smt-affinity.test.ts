@@ -62,7 +62,8 @@ describe('affinity terms with one of two added requirements', () => {
       { requiredKeys: [] },
     );
     fc.assert(
-      fc.property(terms, labels, (before, chosen: Readonly<Record<string, string>>) => {
+      fc.property(terms, labels, (before, some) => {
+        const chosen: Readonly<Record<string, string | undefined>> = some;
         const node = { name: 'n', label: (key: string) => chosen[key] };
         const after = withAlternatives(before, away('4', '8'));
         const isHopeless = ['4', '8'].includes(chosen[THREADS] ?? '') && chosen[FULL] === 'true';
