@@ -42,7 +42,10 @@ export interface VmReview {
   readonly request?: Partial<AdmissionRequest>;
 }
 
-export function reviewVm(vm: Vm, { kind = 'VirtualMachine', old, options, request }: VmReview = {}): Promise<AdmissionAnswer> {
+export function reviewVm(
+  vm: Vm,
+  { kind = 'VirtualMachine', old, options, request }: VmReview = {},
+): Promise<AdmissionAnswer> {
   const update = old && ({ operation: 'UPDATE', oldObject: objectOf(old, kind) } as const);
   return createVmValidation({ ...optionsOf(), ...options })(
     requestFor(objectOf(vm, kind), { kind: { group: 'kubevirt.io', version: 'v1', kind }, ...update, ...request }),
