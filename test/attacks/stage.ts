@@ -28,7 +28,6 @@ export type Attacker =
   | { readonly kind: 'node'; readonly node: string }
   /** The account of a node's DPU. */
   | { readonly kind: 'dpu'; readonly node: string }
-  | { readonly kind: 'extender' }
   /** May create VMs and pods in the namespace `mallory`. */
   | { readonly kind: 'tenant' };
 
@@ -207,7 +206,7 @@ async function onSandbox(): Promise<Stage> {
     as(attacker) {
       if (attacker.kind === 'node') return clientOf({ kind: 'node-agent', node: attacker.node });
       if (attacker.kind === 'dpu') return clientOf({ kind: 'dpu', node: attacker.node });
-      return clientOf({ kind: attacker.kind === 'extender' ? 'scheduler-plugin' : 'admin' });
+      return clientOf({ kind: 'admin' });
     },
     async serve() {
       const name = `innocent-${++count}`;
@@ -297,8 +296,6 @@ async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
       });
       return plane.serviceAccountToken(DPUS, attacker.node);
     }
-    case 'extender':
-      return plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
     case 'tenant':
       return plane.serviceAccountToken(MALLORY, 'mallory');
   }

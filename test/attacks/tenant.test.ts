@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
-import { skipFor } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 import {
   launcherOf,
@@ -10,7 +9,6 @@ import {
   MERGE,
   peakMiB,
   processorMs,
-  REAL_GROUND,
   type Stage,
   startStage,
 } from './stage.ts';
@@ -225,73 +223,6 @@ describe('attacks by a tenant', function () {
       await stage.serve();
     });
   }
-
-  it('a decision, a placement and a device of Plumbline’s in a new pod are refused', async () => {
-    const placed = { 'plumbline.dev/placed': '1' };
-    const FORGED: [string, Record<string, string>, object?][] = [
-      ['decision', { 'plumbline.dev/decision': '{"cpus":{"compute":64}}' }],
-      ['placement', { 'plumbline.dev/placement': '{"spansCells":true}' }],
-      ['device', {}, { limits: placed, requests: placed }],
-    ];
-    for (const [name, annotations, resources = {}] of FORGED) {
-      const metadata = { name: `forged-${name}`, annotations };
-      const spec = { containers: [{ name: 'c', image: 'none', resources }] };
-      // The sandbox has no admission policies.
-      if (stage.ground === 'real') {
-        await refusalOf(tenant.create(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec }));
-      }
-      const asLauncher = launcher(`forged-launcher-${name}`, annotations);
-      const created = (await tenant.create(PODS, asLauncher).catch(() => undefined)) as
-        | { metadata: { annotations?: Record<string, string> } }
-        | undefined;
-      assert.equal(created?.metadata.annotations?.['plumbline.dev/placement'], undefined);
-      assert.doesNotMatch(created?.metadata.annotations?.['plumbline.dev/decision'] ?? '', /64/);
-    }
-  });
-
-  it('a CPU mask without the permission is refused in every way that leads to a VMI', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    const mask = { [MASK]: '0-3' };
-    const patch = JSON.stringify({ op: 'add', path: '/spec/template/metadata/annotations', value: mask });
-    const ways: [string, string, object][] = [
-      ['VMI', VMIS, vmi('direct', mask)],
-      ['VM', VMS, halted('direct', mask)],
-      ['launcher', PODS, launcher('direct', mask)],
-      [
-        'instancetype',
-        `/apis/instancetype.kubevirt.io/v1beta1/namespaces/${MALLORY}/virtualmachineinstancetypes`,
-        {
-          apiVersion: 'instancetype.kubevirt.io/v1beta1',
-          kind: 'VirtualMachineInstancetype',
-          metadata: { name: 'masked' },
-          spec: { annotations: mask, cpu: { guest: 2 }, memory: { guest: '1Gi' } },
-        },
-      ],
-      [
-        'restore',
-        `/apis/snapshot.kubevirt.io/v1beta1/namespaces/${MALLORY}/virtualmachinerestores`,
-        {
-          apiVersion: 'snapshot.kubevirt.io/v1beta1',
-          kind: 'VirtualMachineRestore',
-          metadata: { name: 'masked' },
-          spec: {
-            target: { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'x' },
-            virtualMachineSnapshotName: 's',
-            patches: [patch],
-          },
-        },
-      ],
-    ];
-    for (const [name, path, object] of ways) {
-      const error = await tenant.create(path, object).then(
-        () => undefined,
-        (thrown: unknown) => thrown as KubeError,
-      );
-      if (error?.status === 404) continue;
-      assert.ok(error, `a mask by way of ${name} was admitted`);
-      assert.match(error.message, /cpu-mask|CPU mask/, name);
-    }
-  });
 
   it('a flood of 300 launchers does not starve other tenants’ launchers', async () => {
     const flood = Array.from({ length: 300 }, (_, i) =>
