@@ -2,17 +2,14 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { FULL_PCPUS_LABEL } from '../../model/names.ts';
 import { createRandom } from '../lab/random.ts';
 import { onHardware, randomReport } from '../support/random-report.ts';
 import { until } from '../support/until.ts';
 import {
   longestDelay,
-  MALLORY,
   MERGE,
   metricOf,
   peakMiB,
-  postTo,
   processorMs,
   type Stage,
   startStage,
@@ -23,8 +20,6 @@ import {
 const BATCH = 50;
 /** PLUMBLINE_SLOW_TESTS=1: as many random reports as documented; otherwise a part of them. */
 const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 500;
-/** Milliseconds after which the extender has updated its gauges. */
-const GAUGES = 1500;
 /** On a busy machine. */
 const SECONDS_PER_REPORT = 0.5;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
@@ -102,73 +97,6 @@ describe('attacks by a compromised node', function () {
       return found.length > 0 && found;
     });
     for (const { message } of events) assert.ok(message.length < 400, message);
-  });
-
-  it('another node’s pod in its report frees nothing there', async () => {
-    const unbound = () => metricOf(stage.extender, 'plumbline_extender_reservations{kind="unbound"}');
-    await until('every other reservation to end', async () => (await unbound()) === 0);
-    const amounts = { cpu: '2', memory: '1Gi', 'devices.kubevirt.io/kvm': '1' };
-    const path = `/api/v1/namespaces/${MALLORY}/pods`;
-    // No scheduler has this name, so its reservation lasts until the pod is deleted.
-    const pod = (await stage.admin.create(path, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'promised', labels: { 'kubevirt.io': 'virt-launcher' } },
-      spec: {
-        schedulerName: 'none',
-        containers: [{ name: 'compute', image: 'none', resources: { requests: amounts, limits: amounts } }],
-      },
-    })) as { metadata: { uid: string } };
-    const call = JSON.stringify({ Pod: pod, NodeNames: [stage.honest] });
-    await until('the pod’s CPUs on the honest node to be reserved', async () => {
-      await postTo(stage.extender, '/filter', call);
-      await delay(GAUGES);
-      return (await unbound()) === 1;
-    });
-    const labelled = async () => {
-      const { metadata } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as { metadata: { labels?: object } };
-      return (metadata.labels as Record<string, string> | undefined)?.[FULL_PCPUS_LABEL];
-    };
-    const before = await labelled();
-    await report({
-      assignments: [{ podUID: pod.metadata.uid, container: 'compute', cpus: '2-3' }],
-      cpuManager: { policy: 'static', options: { 'full-pcpus-only': String(before !== 'true') } },
-    });
-    // The extender labels a node from its report, so a new label shows that it has read this one.
-    await until('the report to be read', async () => (await labelled()) !== before);
-    await delay(GAUGES);
-    assert.equal(await unbound(), 1);
-    await report({});
-    await stage.serve();
-    await stage.admin.delete(`${path}/promised`, { body: { gracePeriodSeconds: 0 } });
-  });
-
-  it('refusals of pods that are not on it evict no pod', async () => {
-    const amounts = { cpu: '2', memory: '1Gi' };
-    const resources = { requests: amounts, limits: amounts };
-    const path = `/api/v1/namespaces/${MALLORY}/pods`;
-    const { metadata } = (await stage.admin.create(path, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'bystander' },
-      spec: { nodeName: stage.honest, containers: [{ name: 'c', image: 'none', resources }] },
-    })) as { metadata: { uid: string } };
-    const refusal = {
-      podUID: metadata.uid,
-      namespace: MALLORY,
-      podName: 'bystander',
-      container: 'c',
-      message: 'forged',
-    };
-    await report({ refusals: [refusal] });
-    await stage.serve();
-    await delay(1500);
-    const after = (await stage.admin.get(`${path}/bystander`)) as {
-      metadata: { uid: string; deletionTimestamp?: string };
-    };
-    assert.deepEqual([after.metadata.uid, after.metadata.deletionTimestamp], [metadata.uid, undefined]);
-    await stage.admin.delete(`${path}/bystander`, { body: { gracePeriodSeconds: 0 } });
-    await report({});
   });
 
   it('its own heartbeat with a duration of 2147483647 s sets no timer that fires at once', async () => {

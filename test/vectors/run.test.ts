@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildOnce, bundledFiles } from '../support/bundles.ts';
 import type { UpstreamCase, UpstreamFile } from './kubelet-upstream.ts';
 import { runFile, runVectors } from './run.ts';
 
@@ -13,7 +12,6 @@ const MANAGERS = {
   'device manager': 'kubelet-devicemanager-cases',
 } as const;
 
-/** The same cases as `run.ts` counts one by one: here a test for each file, so that no test run passes them over. */
 describe('vectors', () => {
   it('every file has an adapter, and every case that runs passes', async function () {
     this.timeout(300_000);
@@ -43,22 +41,5 @@ describe('vectors', () => {
       row.trim().replace(/ *\| */g, ' | '),
     );
     assert.deepEqual(cells.sort(), rows.sort());
-  });
-
-  it('judge code that a program contains', function () {
-    this.timeout(120_000);
-    buildOnce();
-    const bundled = bundledFiles();
-    for (const name of readdirSync(import.meta.dirname).filter((file) => file.endsWith('.ts'))) {
-      const text = readFileSync(join(import.meta.dirname, name), 'utf8');
-      const imports = [...text.matchAll(/^(?!import type).*from '\.\.\/\.\.\/([^']+)';$/gm)].map(
-        ([, path = '']) => path,
-      );
-      assert.deepEqual(
-        imports.filter((path) => !bundled.has(path)),
-        [],
-        name,
-      );
-    }
   });
 });

@@ -34,22 +34,6 @@ export async function runFile(folder: string, file: string, content?: unknown): 
   return adapter ? adapter(content ?? load(file), load) : withoutAdapter(load(file));
 }
 
-/** What the runner prints, one line for each file, reason and failure, and the count last. */
-export function report(outcomes: readonly FileOutcome[]): string[] {
-  const lines = outcomes.flatMap(({ file, ran, passed, skipped, failures }) => [
-    `${file}: ran ${ran}, passed ${passed}, skipped ${countSkipped({ skipped })}`,
-    ...skipped.map(({ reason, count }) => `  skipped ${count}: ${reason}`),
-    ...failures.map((failure) => `  FAILED ${failure}`),
-  ]);
-  const total = (count: (outcome: FileOutcome) => number) => outcomes.reduce((sum, one) => sum + count(one), 0);
-  const failed = total((one) => one.failures.length);
-  return [...lines, `${total((one) => one.passed)} passed, ${failed} failed, ${total(countSkipped)} skipped`];
-}
-
-function countSkipped({ skipped }: Pick<Outcome, 'skipped'>): number {
-  return skipped.reduce((sum, { count }) => sum + count, 0);
-}
-
 async function adapterOf(file: string): Promise<Adapter | undefined> {
   const names = readdirSync(import.meta.dirname);
   const module = [file, file.replace(/-cases$/, '')].find((name) => names.includes(`${name}.ts`));
@@ -65,10 +49,4 @@ function withoutAdapter(content: unknown): Outcome {
     (_, index) => `${index}`,
     () => new Skip('no adapter for this file'),
   );
-}
-
-if (process.argv[1] === import.meta.filename) {
-  const outcomes = await runVectors(process.env['PLUMBLINE_VECTORS'] ?? import.meta.dirname);
-  for (const line of report(outcomes)) console.log(line);
-  process.exit(outcomes.length === 0 || outcomes.some(({ failures }) => failures.length > 0) ? 1 : 0);
 }

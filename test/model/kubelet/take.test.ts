@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
 import { HangError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
-import { hostOf } from './arbitraries.ts';
 import { simpleHost } from './fixture.ts';
 
 /** Two NUMA nodes of eight CPUs, cores of two threads. */
@@ -22,11 +22,15 @@ function taken(
 }
 
 /** Cores 0,4 to 3,7. */
-const FAR = hostOf({ cells: 1, cores: 4, threads: 2, siblings: 'far', cellsPerSocket: 1 });
+const FAR = createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0,4', '1,5', '2,6', '3,7'] });
 
 const NEAR = simpleHost(1, 8);
 /** Two sockets of two NUMA nodes of four CPUs. */
-const SOCKETS = hostOf({ cells: 4, cores: 2, threads: 2, siblings: 'near', cellsPerSocket: 2 });
+const SOCKETS = createHost({
+  cells: [0, 1, 2, 3].map((id) => ({ id, cpus: `${4 * id}-${4 * id + 3}` })),
+  cores: Array.from({ length: 8 }, (_, core) => `${2 * core}-${2 * core + 1}`),
+  sockets: [0, 1].map((id) => ({ id, cpus: `${8 * id}-${8 * id + 7}` })),
+});
 const V38 = 'v1.38.0-alpha.1';
 const CORES = 'distribute-cpus-across-cores';
 const ALIGNED = [CORES, 'align-by-socket'];
@@ -51,21 +55,7 @@ describe('CPUs by the options of the static policy', () => {
   for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
 });
 
-/** The given number of NUMA nodes of eight CPUs: 0-7, 8-15, 16-23. */
-function distributed(cells: number, free: string, count: number, groupSize = 1, cpusOfCell = 8): string {
-  return `${takeDistributed(topologyOfHost(simpleHost(cells, cpusOfCell)), CpuSet.parse(free), count, groupSize, 'packed')}`;
-}
-
 describe('CPUs distributed over NUMA nodes', () => {
-  const cases: readonly [what: string, cpus: string, expected: string][] = [
-    ['are on the last node if only that one has room', distributed(2, '0-1,8-15', 4), '8-11'],
-    ['leave the nodes most evenly used', distributed(3, '0-3,8-13,16-23', 4), '16-19'],
-    ['have two remaining ones in turn', distributed(3, '0-23', 17), '0-5,8-13,16-20'],
-    ['may be in groups of two', distributed(2, '0-15', 10, 2), '0-5,8-11'],
-    ['are packed if their number is not a multiple of the group', distributed(2, '0-15', 3, 2), '0-2'],
-  ];
-  for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
-
   /** NUMA nodes of whole cores, of each of which some threads of some cores are reserved. */
   function partlyReserved(cells: number, cpusOfCell: number, threads: number, reserved: readonly number[]) {
     const host = simpleHost(cells, cpusOfCell, threads);

@@ -33,7 +33,7 @@ describe('required multiples of CPUs', () => {
 
 describe('the affinity that excludes nodes that would reject a pod’s CPUs', () => {
   for (const [what, cpus, candidates, reported, expected] of [
-    ['excludes a node that rejects them', [6], [kind(2)], [kind(2), kind(4)], away('4')],
+    ['excludes nodes that reject them', [6], [kind(2)], [kind(8), kind(2), kind(4)], away('4', '8')],
     ['ignores nodes that assign threads', [6], [kind(2)], [lax], undefined],
     ['is absent if every candidate rejects them', [6], [kind(4), kind(8)], [kind(2), kind(4)], undefined],
     ['exists if one candidate accepts them', [6], [kind(4), lax], [kind(2), kind(4)], away('4')],

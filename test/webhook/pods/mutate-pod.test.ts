@@ -59,6 +59,22 @@ describe('the mutation of pods', () => {
     assert.match(String(lines[2]?.['reason']), /ownerReferences\.0\.name: longer than 253 characters$/);
   });
 
+  it('leaves a pod of another owner unchanged', async () =>
+    assert.deepEqual(await mutationOf()(requestFor(podVector('hp-volume-pod'))), { allowed: true }));
+
+  it('rounds an ordinary pod that asks for whole cores, which the validation admits', async () => {
+    const amounts = { cpu: '3', memory: '1Gi' };
+    const pod = {
+      metadata: { annotations: { 'plumbline.dev/align': 'whole-cores' } },
+      spec: { containers: [{ name: 'a', resources: { requests: amounts, limits: amounts } }] },
+    } as unknown as TestPod;
+    const after = patched(pod, await mutationOf()(requestFor(pod)));
+    const rounded = { ...amounts, cpu: '4', 'plumbline.dev/placed': '1' };
+    assert.deepEqual(after.spec.containers[0]!.resources, { requests: rounded, limits: rounded });
+    assert.deepEqual(patchOf(await mutationOf()(requestFor(after))), []);
+    assert.deepEqual(await validationOf()(requestFor(after)), { allowed: true });
+  });
+
   it('warns in its answer about what it notes in the decision', async () => {
     const answer = await mutationOf({ route: ROUTE })(requestFor(launcher('volcano')));
     assert.match(answer.warnings?.join() ?? '', /"volcano".*remove it for plumbline-scheduler/);
