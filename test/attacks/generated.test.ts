@@ -51,16 +51,6 @@ function isTooSlow(limit: number, milliseconds: number, json: string): boolean {
   return milliseconds > MAX_RATIO_TO_PARSING * leastProcessorTime(() => JSON.parse(json), 3);
 }
 
-/** Prints the fields of a kind with the highest costs. */
-function report(kind: string, costs: readonly Cost[]): void {
-  const slowest = costs.reduce((a, b) => (a.milliseconds > b.milliseconds ? a : b));
-  const largest = costs.reduce((a, b) => (a.characters > b.characters ? a : b));
-  console.log(
-    `      ${kind}: ${costs.length} attacks; at most ${slowest.milliseconds.toFixed(1)} ms (${slowest.label})`,
-  );
-  console.log(`        and ${largest.characters} characters (${largest.label})`);
-}
-
 describe('objects with a hostile field, generated from the schemas', () => {
   for (const [daemon, schemas] of Object.entries(WATCHED)) {
     for (const [name, schema] of Object.entries(schemas)) {
@@ -79,7 +69,6 @@ describe('objects with a hostile field, generated from the schemas', () => {
             characters: data === undefined ? 0 : JSON.stringify(data).length,
           };
         });
-        report(kind, costs);
         const isWhole = (label: string) => label === 'every field at its maximum';
         const costly = costs.filter(
           ({ label, isTooSlow, characters }) => isTooSlow || (characters > MAX_READ_CHARACTERS && !isWhole(label)),
@@ -208,7 +197,6 @@ describe('reviews with a hostile field, generated from the schemas', () => {
         const body = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":${request.slice(0, -1)},"object":${object}}}`;
         costs.push(await costOf(label, review, Buffer.from(body)));
       }
-      report(name, costs);
       const costly = costs.filter(({ isTooSlow, characters }) => isTooSlow || characters > MAX_READ_CHARACTERS);
       assert.deepEqual(costly, []);
     });

@@ -95,7 +95,7 @@ export const MERGE = 'application/merge-patch+json';
 export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 export const MALLORY = 'mallory';
 
-export function isReal(): boolean {
+function isReal(): boolean {
   return assetDirectories().some((directory) => existsSync(join(directory, 'kube-apiserver')));
 }
 

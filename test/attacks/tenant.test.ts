@@ -6,7 +6,6 @@ import {
   launcherOf,
   longestDelay,
   MALLORY,
-  MERGE,
   peakMiB,
   processorMs,
   type Stage,
@@ -111,56 +110,6 @@ describe('attacks by a tenant', function () {
     assert.ok(peakMiB(stage.extender) < 256, `${peakMiB(stage.extender)} MiB`);
     assert.ok(spent < 2500, `${spent} ms`);
     assert.ok(busy < MAX_DELAY_MILLISECONDS, `${busy} ms`);
-  });
-
-  it('an image of 350 KiB in the status of a pod forges no refusal and costs little', async () => {
-    const pod = (await stage.admin.create(PODS, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'image' },
-      spec: {
-        nodeName: stage.honest,
-        containers: [
-          {
-            name: 'c',
-            image: 'none',
-            resources: { requests: { cpu: '2', memory: '1Gi' }, limits: { cpu: '2', memory: '1Gi' } },
-          },
-        ],
-      },
-    })) as { metadata: { uid: string } };
-    const image = 'PreStartContainer rpc failed code = FailedPrecondition desc = '.repeat(350 * 16);
-    const message = `Failed to apply default image tag "${image}": couldn't parse image name "${image.slice(0, 1000)}"`;
-    const status = {
-      phase: 'Pending',
-      containerStatuses: [
-        {
-          name: 'c',
-          image: 'none',
-          imageID: '',
-          ready: false,
-          restartCount: 0,
-          state: { waiting: { reason: 'InvalidImageName', message } },
-        },
-      ],
-    };
-    const attack = async (attempt: string) => {
-      const spent = await costOf(async () => {
-        await longestDelay(stage.extender);
-        await stage.admin.patch(`${PODS}/image/status`, MERGE, { status: { ...status, reason: attempt } });
-        await delay(1500);
-      });
-      return { spent, busy: await longestDelay(stage.extender) };
-    };
-    const first = await attack('first');
-    const { spent, busy } = first.busy < MAX_DELAY_MILLISECONDS ? first : await attack('second');
-    assert.ok(busy < MAX_DELAY_MILLISECONDS, `${busy} ms`);
-    const { metadata } = (await stage.admin.get(`${PODS}/image`)) as typeof pod & {
-      metadata: { deletionTimestamp?: string };
-    };
-    assert.deepEqual([metadata.uid, metadata.deletionTimestamp], [pod.metadata.uid, undefined], 'it was not evicted');
-    assert.ok(spent < 1500, `${spent} ms`);
-    await stage.admin.delete(`${PODS}/image`, { body: { gracePeriodSeconds: 0 } });
   });
 
   it('30 pods of thousands of containers cost little', async () => {

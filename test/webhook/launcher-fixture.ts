@@ -5,7 +5,6 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
-import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
 import { createPodMutation, createPodValidation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import {
@@ -20,6 +19,8 @@ import {
 } from '../../webhook/review/admission-review.ts';
 import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
+
+export { localnet } from '../model/admission/facts.ts';
 
 export interface TestPod {
   metadata: {
@@ -36,7 +37,7 @@ export interface TestPod {
   };
 }
 
-export type LauncherVector = 'virt-launcher-pod' | 'virt-launcher-pod.migration-target' | 'hp-volume-pod';
+type LauncherVector = 'virt-launcher-pod' | 'virt-launcher-pod.migration-target' | 'hp-volume-pod';
 
 export function podVector(name: LauncherVector = 'virt-launcher-pod'): TestPod {
   return vector<TestPod>(`${name}.admission.json`);
@@ -104,24 +105,6 @@ export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<
     maskHosts: () => [],
     ...facts,
   };
-}
-
-/** An OVN-Kubernetes localnet on a physnet. */
-export function localnet(physicalNetworkName: string): NadFacts {
-  const config = {
-    type: 'ovn-k8s-cni-overlay',
-    name: 'n',
-    netAttachDefName: 'ns/n',
-    topology: 'localnet',
-    physicalNetworkName,
-  };
-  return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
-}
-
-/** A layer 2 network of OVN-Kubernetes: it uses the node's tunnel. */
-export function overlay(name: string): NadFacts {
-  const config = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name, netAttachDefName: `ns/${name}` };
-  return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 
 export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOptions {

@@ -1,59 +1,8 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createHost } from '../../../model/host.ts';
-import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
 import { HangError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
-import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
-
-/** Two NUMA nodes of eight CPUs, cores of two threads. */
-function taken(
-  count: number,
-  options: readonly string[],
-  free = '0-15',
-  host = simpleHost(2, 8),
-  version?: string,
-): string {
-  const cpuOptions = readCpuOptions(Object.fromEntries(options.map((name) => [name, 'true'])));
-  const behaviour = version === undefined ? {} : { behaviour: behaviourOf(version)! };
-  return `${takeByTopology(topologyOfHost(host), cpuOptions, CpuSet.parse(free), count, behaviour)}`;
-}
-
-/** Cores 0,4 to 3,7. */
-const FAR = createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0,4', '1,5', '2,6', '3,7'] });
-
-const NEAR = simpleHost(1, 8);
-/** Two sockets of two NUMA nodes of four CPUs. */
-const SOCKETS = createHost({
-  cells: [0, 1, 2, 3].map((id) => ({ id, cpus: `${4 * id}-${4 * id + 3}` })),
-  cores: Array.from({ length: 8 }, (_, core) => `${2 * core}-${2 * core + 1}`),
-  sockets: [0, 1].map((id) => ({ id, cpus: `${8 * id}-${8 * id + 7}` })),
-});
-const V38 = 'v1.38.0-alpha.1';
-const CORES = 'distribute-cpus-across-cores';
-const ALIGNED = [CORES, 'align-by-socket'];
-/** The NUMA nodes of the first socket have three free CPUs each; of the second socket, one is free and one is full. */
-const BUSY = '0-2,4-6,8-11';
-const SPREAD = 'distribute-cpus-across-numa';
-
-describe('CPUs by the options of the static policy', () => {
-  const cases: readonly [what: string, taken: string, expected: string][] = [
-    ['are spread in whole cores, if those are required', taken(10, [SPREAD, 'full-pcpus-only']), '0-5,8-11'],
-    ['are whole cores first, whatever their ids', taken(3, [], '0-7', FAR), '0-1,4'],
-    ['are spread over cores', taken(3, ['distribute-cpus-across-cores'], '0-7', FAR), '0-2'],
-    ['are spread over cores by id before 1.38', taken(4, [CORES], '0-7', NEAR, 'v1.37.0'), '0-3'],
-    ['are spread over cores from 1.38 on', taken(4, [CORES], '0-7', NEAR, V38), '0,2,4,6'],
-    ['are second threads after one of each core', taken(5, [CORES], '0-7', NEAR, V38), '0-2,4,6'],
-    ['are of the core with fewer free threads first', taken(1, [CORES], '0-5,7', NEAR, V38), '7'],
-    ['are spread over cores of distant siblings from 1.38 on', taken(3, [CORES], '0-7', FAR, V38), '0-2'],
-    ['may leave a socket that has room before 1.38', taken(6, ALIGNED, BUSY, SOCKETS, 'v1.37.0'), '0-1,8-11'],
-    ['stay on a socket that has room from 1.38 on', taken(6, ALIGNED, BUSY, SOCKETS, V38), '0-2,4-6'],
-    ['are of both sockets if none has room', taken(8, ALIGNED, BUSY, SOCKETS, V38), '0,2,4,6,8-11'],
-  ];
-  for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
-});
 
 describe('CPUs distributed over NUMA nodes', () => {
   /** NUMA nodes of whole cores, of each of which some threads of some cores are reserved. */

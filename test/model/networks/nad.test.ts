@@ -19,6 +19,7 @@ describe('classification of networks', () => {
   for (const [what, config, expected] of [
     ['a localnet without a name', { type: OVN.type, topology: 'localnet' }, { kind: 'none', warning: 'no-config' }],
     ['kube-ovn, the first of two VLANs', { type: 'kube-ovn', provider: 'p' }, { kind: 'physnet', physnet: 'first' }],
+    ['kube-ovn without a subnet', { type: 'kube-ovn', provider: 's' }, { kind: 'unknown', warning: 'no-subnet' }],
     ['ovs without a bridge', { type: 'ovs' }, { kind: 'none' }],
   ] as const) {
     it(`of ${what}`, () => assert.deepEqual(classifyNad(nadFacts(nad(config)), context), expected));
