@@ -5,16 +5,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { createRandom } from '../lab/random.ts';
 import { onHardware, randomReport } from '../support/random-report.ts';
 import { until } from '../support/until.ts';
-import {
-  longestDelay,
-  MERGE,
-  metricOf,
-  peakMiB,
-  processorMs,
-  type Stage,
-  startStage,
-  TOPOLOGIES,
-} from './stage.ts';
+import { longestDelay, MERGE, metricOf, peakMiB, processorMs, type Stage, startStage, TOPOLOGIES } from './stage.ts';
 
 /** Random reports between two checks of the event loops. */
 const BATCH = 50;

@@ -122,7 +122,11 @@ describe('frozen connections to the API server', function () {
     createSchedulerPlugin(parseSchedulerPluginConfig([...PORTS, '--kubeconfig', path('kubeconfig')]), log);
   const webhook = (log: Logger) => {
     const files = ['--cert-file', path('tls.crt'), '--key-file', path('tls.key'), '--kubeconfig', path('kubeconfig')];
-    return createWebhook(parseWebhookConfig(['--host', '127.0.0.1', ...PORTS, ...files]), parseConfiguredContext({}), log);
+    return createWebhook(
+      parseWebhookConfig(['--host', '127.0.0.1', ...PORTS, ...files]),
+      parseConfiguredContext({}),
+      log,
+    );
   };
   const placement = JSON.stringify({ Pod: withUid(podOf('4'), 'u'), Nodes: null, NodeNames: ['n1'] });
   const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(podVector()) };

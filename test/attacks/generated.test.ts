@@ -114,12 +114,22 @@ const PRODUCTS: Readonly<Record<string, object>> = {
   },
 };
 
-const REVIEWS = ['a new pod', 'a pod after other webhooks', 'a new VMI', 'a VMI', 'a VM', 'a replica set', 'a pool'] as const;
+const REVIEWS = [
+  'a new pod',
+  'a pod after other webhooks',
+  'a new VMI',
+  'a VMI',
+  'a VM',
+  'a replica set',
+  'a pool',
+] as const;
 
 describe('reviews with a hostile field, generated from the schemas', () => {
   const stop = new AbortController();
   after(() => stop.abort());
-  let reviews: Readonly<Record<(typeof REVIEWS)[number], { review: Review; kind: string; schema: z.ZodType; base: object }>>;
+  let reviews: Readonly<
+    Record<(typeof REVIEWS)[number], { review: Review; kind: string; schema: z.ZodType; base: object }>
+  >;
 
   before(async () => {
     const names = Array.from({ length: NODES }, (_, i) => `node-${i}`);

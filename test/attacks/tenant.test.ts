@@ -2,15 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { until } from '../support/until.ts';
-import {
-  launcherOf,
-  longestDelay,
-  MALLORY,
-  peakMiB,
-  processorMs,
-  type Stage,
-  startStage,
-} from './stage.ts';
+import { launcherOf, longestDelay, MALLORY, peakMiB, processorMs, type Stage, startStage } from './stage.ts';
 
 const VMIS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachineinstances`;
 const VMS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachines`;

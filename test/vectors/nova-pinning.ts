@@ -59,12 +59,17 @@ interface GeneratedCase {
  */
 export const run: Adapter = (content) =>
   collect(
-    (content as (PinningCase | GeneratedCase)[]).map((item, index) => ('hostCell' in item ? pinningCaseOf(item, index) : item)),
+    (content as (PinningCase | GeneratedCase)[]).map((item, index) =>
+      'hostCell' in item ? pinningCaseOf(item, index) : item,
+    ),
     (item) => `${item.id} ${item.name}`,
     (item) => (item.kind === 'account' ? account(item) : fitsAsExpected(item)),
   );
 
-function pinningCaseOf({ hostCell, vcpus, threadPolicy, emulatorThreads, expected }: GeneratedCase, index: number): PinningCase {
+function pinningCaseOf(
+  { hostCell, vcpus, threadPolicy, emulatorThreads, expected }: GeneratedCase,
+  index: number,
+): PinningCase {
   const dedicatedVcpus = Array.from({ length: vcpus }, (_, vcpu) => vcpu);
   const guest = { cpuPolicy: 'dedicated', memoryMiB: 0, threadPolicy, dedicatedVcpus };
   const request = { guestCells: [guest], emulatorThreads };

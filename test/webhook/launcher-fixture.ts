@@ -5,6 +5,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
+import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
 import { createPodMutation, createPodValidation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
 import {
@@ -105,6 +106,12 @@ export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<
     maskHosts: () => [],
     ...facts,
   };
+}
+
+/** A layer 2 network of OVN-Kubernetes: it uses the node's tunnel. */
+export function overlay(name: string): NadFacts {
+  const config = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name, netAttachDefName: `ns/${name}` };
+  return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 
 export function optionsOf(options: Partial<MutatePodOptions> = {}): MutatePodOptions {

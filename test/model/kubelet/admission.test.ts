@@ -9,9 +9,7 @@ import type { ContainerShape } from '../../../model/shapes.ts';
 import { container, pod, predictable, simpleHost } from './fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
-const POOLS: DevicePools = new Map([
-  [PHYSNET1, { devices: [{ id: '0', healthy: true, nodes: [1] }], endless: true }],
-]);
+const POOLS: DevicePools = new Map([[PHYSNET1, { devices: [{ id: '0', healthy: true, nodes: [1] }], endless: true }]]);
 
 const topology = (policy: string, scope = 'container'): Partial<KubeletConfig> => ({
   topologyManager: { policy, scope },
