@@ -10,19 +10,24 @@ const OVN = { type: 'ovn-k8s-cni-overlay', name: 'n' };
 describe('classification of networks', () => {
   const context = {
     ...EMPTY_CONTEXT,
+    bridgePhysnets: new Map([['br-a', 'a']]),
     kubeOvnSubnets: [{ name: 's1', provider: 'p', vlan: 'v1' }],
     kubeOvnVlans: [
       { name: 'v1', provider: 'first' },
       { name: 'v1', provider: 'second' },
     ],
   };
-  for (const [what, config, expected] of [
+  const VF = { 'k8s.v1.cni.cncf.io/resourceName': 'intel.com/vf' };
+  for (const [what, config, expected, annotations] of [
     ['a localnet without a name', { type: OVN.type, topology: 'localnet' }, { kind: 'none', warning: 'no-config' }],
+    ['a localnet by its name', { ...OVN, topology: 'localnet' }, { kind: 'physnet', physnet: 'n' }],
     ['kube-ovn, the first of two VLANs', { type: 'kube-ovn', provider: 'p' }, { kind: 'physnet', physnet: 'first' }],
     ['kube-ovn without a subnet', { type: 'kube-ovn', provider: 's' }, { kind: 'unknown', warning: 'no-subnet' }],
+    ['ovs with a bridge', { type: 'ovs', bridge: 'br-a' }, { kind: 'physnet', physnet: 'a' }, VF],
     ['ovs without a bridge', { type: 'ovs' }, { kind: 'none' }],
+    ['ovs with a virtual function', { type: 'ovs' }, { kind: 'device', resourceName: 'intel.com/vf' }, VF],
   ] as const) {
-    it(`of ${what}`, () => assert.deepEqual(classifyNad(nadFacts(nad(config)), context), expected));
+    it(`of ${what}`, () => assert.deepEqual(classifyNad(nadFacts(nad(config, annotations)), context), expected));
   }
 
   it('is for a primary network only of OVN-Kubernetes with that role', () => {
