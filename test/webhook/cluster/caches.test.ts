@@ -57,14 +57,14 @@ describe('a cache of a kind that may not be installed', () => {
   }
 });
 
-describe('the cache of network definitions', () => {
-  const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
-  const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
-    metadata: { name, namespace },
-    spec: { config: JSON.stringify({ ...MAIN, netAttachDefName: `${namespace}/${name}`, ...config }) },
-  });
-  const primary = (name: string) => nad(name, { role: 'primary', subnets: '10.0.0.0/16' });
+const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
+const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
+  metadata: { name, namespace },
+  spec: { config: JSON.stringify({ ...MAIN, netAttachDefName: `${namespace}/${name}`, ...config }) },
+});
+const primary = (name: string, namespace?: string) => nad(name, { role: 'primary', subnets: '10.0.0.0/16' }, namespace);
 
+describe('the cache of network definitions', () => {
   it('knows the primary network of a namespace while there is one, whatever other definitions exist', async () => {
     const lists = scriptedLists({ [NADS]: [primary('a')] });
     const cache = await started(createNadCache(optionsOf(lists)));
@@ -97,9 +97,11 @@ describe('the cache of network definitions', () => {
 
 describe('the cluster view', () => {
   it('finds the primary network of a labelled namespace', async () => {
-    const lists = scriptedLists({ [NAMESPACES]: [{ metadata: { name: 'tenant' } }], [NODES]: [], [REPORTS]: [] }, [
-      NADS,
-    ]);
+    const namespaces = ['tenant', 'bare'].map((name) => ({ metadata: { name } }));
+    const lists = scriptedLists(
+      { [NAMESPACES]: namespaces, [NADS]: [primary('a'), primary('b', 'other')], [NODES]: [], [REPORTS]: [] },
+      [NADS],
+    );
     const view = createClusterView(EMPTY_CONTEXT, optionsOf(lists));
     assert.match(String(view.problem), /^not synced yet: namespaces, network definitions, nodes, node reports, VMIs, /);
     void view.run(running.signal);
@@ -107,10 +109,11 @@ describe('the cluster view', () => {
     assert.equal(view.problem, undefined);
     const { query } = lists.asked.find(({ path }) => path === NAMESPACES)!;
     assert.equal(query?.['labelSelector'], 'k8s.ovn.org/primary-user-defined-network');
-    assert.deepEqual(
-      [view.primaryNetwork('other'), view.primaryNetwork('tenant')],
-      [{ kind: 'none' }, { kind: 'missing' }],
-    );
+    assert.deepEqual(['other', 'bare', 'tenant'].map(view.primaryNetwork), [
+      { kind: 'none' },
+      { kind: 'missing' },
+      { kind: 'primary', ref: { namespace: 'tenant', name: 'a' } },
+    ]);
   });
 });
 
