@@ -75,14 +75,6 @@ describe('the webhook as a process', function () {
   const reviewOf = (pod: object) =>
     JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(pod) });
 
-  it('is not ready before its caches have synced', async () => {
-    // No server listens there.
-    const { child, ended, readiness } = await start('https://127.0.0.1:9');
-    assert.match(await readiness(), /^503 not synced yet: namespaces, /);
-    child.kill('SIGTERM');
-    assert.equal(await ended, 0);
-  });
-
   it('drains on SIGTERM: it is unready at once, no review fails, and it exits with 0', async () => {
     const { child, ended, readiness, url } = await start(api.server.url);
     await eventually(async () => (await readiness()) === '200 ok', 'its caches');
