@@ -18,6 +18,8 @@ const UNSCHEDULABLE = {
 };
 const on = (pod: Pod, nodeName: string): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
 
+const VF = 'example.com/vf';
+
 /** The notifications of these changes, except improvements. */
 const heard = (act: (under: ReturnType<typeof extenderOf>) => void) => {
   const under = extenderOf();
@@ -145,34 +147,46 @@ describe('pod notifications to the controllers', () => {
 });
 
 describe('node notifications to the controllers', () => {
-  const CHANGES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, improves: boolean][] = [
-    ['a report arrives', ({ state }) => state.reportChanged('n1', statusOf()), true],
-    ['the Node changes', ({ state }) => state.nodeChanged('n1', { dpuHost: true }), true],
-  ];
-  for (const [what, act, improves] of CHANGES) {
-    it(`are sent when ${what}${improves ? ', as an improvement' : ''}`, () => {
-      const under = extenderOf();
-      under.notified.length = 0;
-      act(under);
-      assert.deepEqual(under.notified, ['nodeFacts n1', ...(improves ? ['improved n1'] : [])]);
-    });
-  }
+  it('are sent as an improvement when a report arrives and when the Node changes', () => {
+    const { state, notified } = extenderOf();
+    const sent = ['nodeFacts n1', 'improved n1'];
+    notified.length = 0;
+    state.reportChanged('n1', statusOf());
+    assert.deepEqual(notified.splice(0), sent);
+    state.nodeChanged('n1', { dpuHost: true });
+    assert.deepEqual(notified, sent);
+  });
 
   it('are sent when a report is quarantined, once for each reason, and when the quarantine ends', () => {
     const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
-    const quarantined = () => notified.splice(0).filter((line) => line.startsWith('quarantined'));
+    const quarantined = () => notified.splice(0).filter((line) => line.startsWith('quarantined')).length;
     quarantined();
+    // A Node that arrives after its report is compared with it, too.
     state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
-    assert.deepEqual(quarantined(), ['quarantined n1']);
+    assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [1, 'more-cpus']);
     state.reportChanged('n1', undefined, new Error('not a report'));
-    assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [['quarantined n1'], 'contradiction']);
+    assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [1, 'contradiction']);
     state.reportChanged('n1', undefined);
-    assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 0]);
+    assert.deepEqual([quarantined(), state.faults.size], [1, 0]);
+    state.reportChanged('n1', statusOf({ devices: [{ resource: VF, groups: [{ cells: '0', total: 8, free: 8 }] }] }));
+    const faults = [4, 8, 0].map((count) => {
+      state.nodeChanged('n1', { dpuHost: false, cpus: 16, capacity: new Map([[VF, count]]) });
+      return state.faults.get('n1')?.code;
+    });
+    assert.deepEqual(faults, ['more-devices', undefined, undefined], '0 while its kubelet restarts');
     // The facts from a Node are forgotten with it.
     state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
     state.nodeChanged('n1', undefined);
+    quarantined();
     state.reportChanged('n1', statusOf());
-    assert.deepEqual([quarantined(), state.faults.size], [[], 0]);
+    assert.deepEqual([quarantined(), state.faults.size], [0, 0]);
+  });
+
+  it('a report that names a pod of another node frees no CPUs there', () => {
+    const { state, filter, see } = extenderOf({ nodes: { n1: statusOf(), liar: statusOf() } });
+    see(on(withUid(podOf('14'), 'first'), 'n1'));
+    state.reportChanged('liar', statusOf({ assignments: [{ podUID: 'first', container: 'compute', cpus: '2-3' }] }));
+    assert.deepEqual(filter(withUid(podOf('4'), 'second'), ['n1']).NodeNames, [], 'its CPUs are still reserved');
   });
 
   it('a node improves when a reservation on it ends, not when one begins', () => {

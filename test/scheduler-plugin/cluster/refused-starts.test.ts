@@ -52,4 +52,18 @@ describe('pods whose start the agent of a node refused', () => {
     assert.deepEqual(starting(), []);
     assert.equal(state.hostRefusals.of('n1', pod('a', 'a', 'default')), undefined);
   });
+
+  it('exclude their node for such pods for 30 s, not again while they stay in the report', () => {
+    const { state, see, filter, clock } = extenderOf({ nodes: { n1: statusOf() } });
+    const bound = withUid(podOf('4'), 'vm');
+    see({ ...bound, spec: { ...bound.spec, nodeName: 'n1' } }, { phase: 'Pending' });
+    const report = () =>
+      state.reportChanged('n1', statusOf({ refusals: [{ ...refusal('vm', 'vm'), namespace: 'default' }] }));
+    report();
+    const again = withUid(podOf('4'), 'again');
+    assert.match(filter(again).FailedAndUnresolvableNodes['n1'] ?? '', /agent has refused/);
+    clock.now += 30;
+    report();
+    assert.deepEqual(filter(again).NodeNames, ['n1']);
+  });
 });
