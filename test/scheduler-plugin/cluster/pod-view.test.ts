@@ -1,26 +1,34 @@
 import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { podOf, withUid } from '../extender-fixture.ts';
 
 const reader = new NeedsReader('all');
 const SCHEDULED = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/60 nodes' };
-const viewOf = (conditions: object[], more: object = {}, spec: object = {}) => {
-  const pod = podOf('500m', ['devices.kubevirt.io/kvm']);
-  return podViewOf(
-    observedPod.parse({ ...pod, spec: { ...pod.spec, ...spec }, status: { conditions, ...more } }),
-    reader,
-  );
-};
+const viewOf = (pod: Pod, conditions: object[]) =>
+  podViewOf(observedPod.parse({ ...pod, status: { conditions } }), reader);
 
 describe('a pod without exclusive CPUs', () => {
-  it('is kept only while its condition says that the scheduler finds no node', () => {
-    assert.ok(viewOf([SCHEDULED]));
-    assert.ok(viewOf([{ ...SCHEDULED, type: 'Ready' }, SCHEDULED]));
-    assert.equal(viewOf([{ ...SCHEDULED, type: 'Ready' }]), undefined);
-    assert.equal(viewOf([{ ...SCHEDULED, status: 'True' }]), undefined);
-    assert.equal(viewOf([]), undefined);
-  });
+  const web = podOf('500m');
+  const vm = podOf('500m', ['devices.kubevirt.io/kvm']);
+  const DPU = { ...SCHEDULED, message: '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.' };
+  const CASES: readonly [label: string, pod: Pod, conditions: object[], isKept: boolean][] = [
+    ['a launcher for which the scheduler finds no node', vm, [{ ...SCHEDULED, type: 'Ready' }, SCHEDULED], true],
+    ['a launcher with another condition', vm, [{ ...SCHEDULED, type: 'Ready' }], false],
+    ['a launcher with a node', vm, [{ ...SCHEDULED, status: 'True' }], false],
+    ['a launcher without a condition', vm, [], false],
+    ['a gated launcher', vm, [{ ...SCHEDULED, reason: 'SchedulingGated' }], false],
+    ['a launcher whose scheduler failed', vm, [{ ...SCHEDULED, reason: 'SchedulerError' }], false],
+    ['an ordinary pod that fits nowhere', web, [SCHEDULED], false],
+    ['an ordinary pod that was refused for a DPU', web, [DPU], true],
+  ];
+  for (const [label, pod, conditions, isKept] of CASES) {
+    it(`${isKept ? 'is kept' : 'is not kept'}: ${label}`, () => {
+      assert.equal(viewOf(pod, conditions)?.mayBeRefused ?? false, isKept);
+      assert.equal(viewOf(pod, conditions) !== undefined, isKept);
+    });
+  }
 });
 
 it('a pod with more than 48 containers cannot be read', () => {
@@ -46,6 +54,12 @@ describe('a pod with exclusive CPUs', () => {
       on,
     );
     assert.deepEqual([found?.since, found?.dropped, found?.pending, found?.node], [undefined, false, false, 'n1']);
+  });
+
+  it('may have been refused by an extender only if the scheduler asks one about it', () => {
+    assert.equal(viewOf(podOf('4'), [SCHEDULED])?.mayBeRefused, false);
+    const gated = [{ ...SCHEDULED, reason: 'SchedulingGated' }];
+    assert.equal(viewOf(podOf('4', ['devices.kubevirt.io/kvm']), gated)?.mayBeRefused, false);
   });
 
   it('counts as dropped by the scheduler if its condition has a cause other than that no node fits', () => {
