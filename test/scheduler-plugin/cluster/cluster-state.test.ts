@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, owned, podOf, statusOf, viewOf, withUid } from '../extender-fixture.ts';
 
 const UNSCHEDULABLE = {
   phase: 'Pending',
@@ -16,7 +13,6 @@ const UNSCHEDULABLE = {
     },
   ],
 };
-const on = (pod: Pod, nodeName: string): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
 
 const VF = 'example.com/vf';
 
@@ -36,28 +32,28 @@ describe('pod notifications to the controllers', () => {
   const CASES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, readonly string[]][] = [
     ['a pod without a node that an extender is asked about', ({ see }) => see(asked, UNSCHEDULABLE), ['waiting a']],
     ['a pod without a node that no extender is asked about', ({ see }) => see(pod, UNSCHEDULABLE), []],
-    ['a bound pod that is about to start', ({ see }) => see(on(pod, 'n1')), ['settled a', 'starting a']],
+    ['a bound pod that is about to start', ({ see }) => see(onNode(pod, 'n1')), ['settled a', 'starting a']],
     [
       'a pod that its kubelet rejects where it was predicted to fit, seen twice',
       ({ filter, see }) => {
         filter(pod);
-        see(on(pod, 'n1'));
-        for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+        see(onNode(pod, 'n1'));
+        for (let i = 0; i < 2; i++) see(onNode(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a', 'settled a'],
     ],
     [
       'a pod that its kubelet rejects where it was not predicted: it names its node itself',
       ({ see }) => {
-        see(on(pod, 'n1'));
-        see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+        see(onNode(pod, 'n1'));
+        see(onNode(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'settled a'],
     ],
     [
       'a deleted pod',
       ({ see, gone }) => {
-        see(on(pod, 'n1'));
+        see(onNode(pod, 'n1'));
         gone(pod);
       },
       ['settled a', 'starting a', 'reservationEnded a deleted', 'settled a'],
@@ -80,7 +76,7 @@ describe('pod notifications to the controllers', () => {
 
   it('a pod that is bound was seen without a node before', () => {
     const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
-    const [waiting, bound] = [viewOf(pod), viewOf(on(pod, 'n1'))];
+    const [waiting, bound] = [viewOf(pod), viewOf(onNode(pod, 'n1'))];
     const binds = () => notified.filter((one) => one.startsWith('bound')).length;
     state.podChanged(undefined, bound, false);
     assert.equal(binds(), 0, 'in the first list');
@@ -90,12 +86,9 @@ describe('pod notifications to the controllers', () => {
     assert.equal(binds(), 1);
   });
 
-  const viewOf = (one: Pod, status: object = {}) =>
-    podViewOf(observedPod.parse({ ...one, status }), new NeedsReader('all'))!;
-
   it('the initial list reports no rejections: a pod that was refused earlier does not count', () => {
     const { state, notified, filter } = extenderOf();
-    const refused = viewOf(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+    const refused = viewOf(onNode(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
     for (const [synced, rejected] of [
       [false, []],
       [true, ['rejected a']],
@@ -112,7 +105,7 @@ describe('pod notifications to the controllers', () => {
 
   it('a new pod with the same name ends the reservation of the old one', () => {
     const { state, notified } = extenderOf();
-    const [first, second] = ['a', 'b'].map((uid) => viewOf(on(withUid(podOf('4'), uid), 'n1')));
+    const [first, second] = ['a', 'b'].map((uid) => viewOf(onNode(withUid(podOf('4'), uid), 'n1')));
     state.podChanged(undefined, first, true);
     notified.length = 0;
     state.podChanged(first, second, true);
@@ -130,9 +123,9 @@ describe('pod notifications to the controllers', () => {
   it('starting pods are listed for their node until they have started or are deleted', () => {
     const { state, see, gone } = extenderOf();
     const starting = () => state.startingOn('n1').map(({ uid }) => uid);
-    const pods = ['a', 'b', 'c', 'd'].map((uid) => on(withUid(podOf('2'), uid), 'n1'));
+    const pods = ['a', 'b', 'c', 'd'].map((uid) => onNode(withUid(podOf('2'), uid), 'n1'));
     for (const one of pods) see(one);
-    see(on(withUid(podOf('2'), 'e'), 'n2'));
+    see(onNode(withUid(podOf('2'), 'e'), 'n2'));
     assert.deepEqual(
       [starting(), state.startingOn('n2').length, state.startingOn('n3')],
       [['a', 'b', 'c', 'd'], 1, []],
@@ -184,8 +177,8 @@ describe('node notifications to the controllers', () => {
 
   it('a report that names a pod of another node frees no CPUs there', () => {
     const { state, filter, see } = extenderOf({ nodes: { n1: statusOf(), liar: statusOf() } });
-    see(on(withUid(podOf('14'), 'first'), 'n1'));
-    state.reportChanged('liar', statusOf({ assignments: [{ podUID: 'first', container: 'compute', cpus: '2-3' }] }));
+    see(onNode(withUid(podOf('14'), 'first'), 'n1'));
+    state.reportChanged('liar', statusOf({ assignments: [owned('first', '2-3')] }));
     assert.deepEqual(filter(withUid(podOf('4'), 'second'), ['n1']).NodeNames, [], 'its CPUs are still reserved');
   });
 
@@ -195,7 +188,7 @@ describe('node notifications to the controllers', () => {
     filter(withUid(podOf('4'), 'a'));
     const assumed = () => ['n1', 'n2'].map((node) => state.fleet.get(node)?.reservations);
     assert.deepEqual([notified, assumed()], [[], [1, 1]]);
-    see(on(withUid(podOf('4'), 'a'), 'n1'));
+    see(onNode(withUid(podOf('4'), 'a'), 'n1'));
     assert.ok(notified.includes('improved n2'));
     assert.deepEqual(assumed(), [1, 0]);
   });

@@ -4,7 +4,7 @@ import { NODE_TOPOLOGY_API, type PinningState } from '../../../kube/node-topolog
 import { DPU_HOST_LABEL } from '../../../model/names.ts';
 import type { LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { until } from '../../support/until.ts';
-import { podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
 import { type ListCall, startCluster } from './watch-fixture.ts';
 
 const NODES = '/api/v1/nodes';
@@ -49,7 +49,7 @@ describe('the watches of the extender', () => {
     assert.equal(free(), '');
     push(REPORTS, 'ADDED', 'n1', { status: statusOf() });
     await until('the report', () => free() === '6,8');
-    const assignments = [{ podUID: 'other', container: 'compute', cpus: '2-3,10-11' }];
+    const assignments = [owned('other', '2-3,10-11')];
     push(REPORTS, 'MODIFIED', 'n1', { status: statusOf({ assignments }) });
     await until('the assignment', () => free() === '2,8');
     push(REPORTS, 'DELETED', 'n1');
@@ -163,10 +163,7 @@ describe('the watches of the extender', () => {
   });
 
   it('are bypassed by a replica that becomes active: it reads each page of bound pods with exclusive CPUs', async () => {
-    const on = (uid: string, cpu = '4') => {
-      const pod = withUid(podOf(cpu), uid);
-      return { ...pod, spec: { ...pod.spec, nodeName: 'n1' } };
-    };
+    const on = (uid: string, cpu = '4') => onNode(withUid(podOf(cpu), uid));
     const pages = [[on('a'), { metadata: {} }, 7], null, [on('shared', '500m'), on('b')]];
     const calls: ListCall[] = [];
     const { cluster, state } = await start((call) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const refusal = (podName: string, podUID?: string, message = 'no') => ({
   namespace: 'team',
@@ -33,8 +33,7 @@ describe('pods whose start the agent of a node refused', () => {
       ['b', 'n1'],
       ['c', 'n2'],
     ] as const) {
-      const made = withUid(podOf('2'), uid);
-      see({ ...made, spec: { ...made.spec, nodeName } });
+      see(onNode(withUid(podOf('2'), uid), nodeName));
     }
     const starting = () => notified.splice(0).filter((line) => line.startsWith('starting'));
     starting();
@@ -55,8 +54,7 @@ describe('pods whose start the agent of a node refused', () => {
 
   it('exclude their node for such pods for 30 s, not again while they stay in the report', () => {
     const { state, see, filter, clock } = extenderOf({ nodes: { n1: statusOf() } });
-    const bound = withUid(podOf('4'), 'vm');
-    see({ ...bound, spec: { ...bound.spec, nodeName: 'n1' } }, { phase: 'Pending' });
+    see(onNode(withUid(podOf('4'), 'vm')), { phase: 'Pending' });
     const report = () =>
       state.reportChanged('n1', statusOf({ refusals: [{ ...refusal('vm', 'vm'), namespace: 'default' }] }));
     report();

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { Pod } from '../../../kube/resources.ts';
-import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import type { PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { podId, podOf, withUid } from '../extender-fixture.ts';
+import { podId, podOf, reader, viewOf, withUid } from '../extender-fixture.ts';
 
-const reader = new NeedsReader('all');
 const needs = reader.read(podOf('4'));
 /** Longer than changes are collected, in seconds. */
 const SOON = 0.25;
@@ -172,12 +170,10 @@ describe('recheck', () => {
 
 const KVM = 'devices.kubevirt.io/kvm';
 const UNSCHEDULABLE = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/60 nodes' };
-const viewOf = (pod: Pod, conditions: object[] = []) =>
-  podViewOf(observedPod.parse({ ...pod, status: { conditions } }), reader);
 
 describe('a takeover', () => {
   const viewOfLauncher = (uid: string, more: Partial<PodView> = {}): PodView => ({
-    ...viewOf(withUid(podOf('500m', [KVM]), uid), [UNSCHEDULABLE])!,
+    ...viewOf(withUid(podOf('500m', [KVM]), uid), { conditions: [UNSCHEDULABLE] })!,
     ...more,
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, type FilterReply, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const NAMES = ['n0', 'n1', 'n2', 'n3'];
@@ -46,7 +46,7 @@ function apply({ state, see, gone, filter }: Under, one: Change): void {
   if (one.kind === 'node') state.nodeChanged(name, one.there ? { dpuHost: false } : undefined);
   if (one.kind === 'ask') filter(withUid(PODS[one.pod]!, 'asked'), NAMES);
   const pod = withUid(podOf('4'), `pod-${'pod' in one ? one.pod : 0}`);
-  if (one.kind === 'bind') see({ ...pod, spec: { ...pod.spec, nodeName: name } });
+  if (one.kind === 'bind') see(onNode(pod, name));
   if (one.kind === 'gone') gone(pod);
 }
 
