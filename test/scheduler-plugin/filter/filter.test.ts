@@ -147,14 +147,15 @@ describe('a node that was not offered', () => {
 });
 
 describe('prioritize', () => {
-  it('returns whole numbers from 0 to 10, and more for a fuller node', () => {
+  it('returns whole numbers from 0 to 10, more for a fuller node, and 0 for one that is not known', () => {
     const nodes = { empty: statusOf(), half: statusOf({ assignments: owner('1-3,9-11') }) };
     const { extender } = extenderOf({ nodes });
-    const names = ['empty', 'half'];
+    const names = ['empty', 'half', 'gone'];
     const priorities = extender.prioritize({ pod: podOf('4'), names, nodes: undefined });
     const score = Object.fromEntries(priorities.map(({ Host, Score }) => [Host, Score]));
     for (const value of Object.values(score)) assert.ok(Number.isInteger(value) && value >= 0 && value <= 10);
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
+    assert.equal(score['gone'], 0);
   });
 
   it('returns nodes where the CPUs would be near a preferred network before fuller ones, where they would be far', () => {
