@@ -3,6 +3,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { DpuMonitor } from '../cluster/dpu-health.ts';
+import type { Fleet } from '../cluster/fleet.ts';
 import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader } from '../cluster/pod-needs.ts';
@@ -90,30 +91,7 @@ export function createDecider(options: DeciderOptions) {
   const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
   const quarantine = new Quarantine({ faults, events, active, metrics });
   const launcherEvents = new LauncherEvents({ events, active });
-  const starts = new PausedStarts({
-    writer: createStartWriter(client),
-    events,
-    active,
-    onResumed: () => metrics.resumed.inc(),
-    log,
-    now,
-  });
-  const maskedVms = createMaskedVms({
-    client,
-    onInstance: (key, instance) => starts.changed(key, instance),
-    log,
-    now,
-  });
-  const maskSurvey = createMaskSurvey({
-    fleet,
-    masked: maskedVms.all,
-    active,
-    onCounted: ({ vms, withoutNode }) => {
-      metrics.maskedVms.set(vms);
-      metrics.maskedVmsWithoutNode.set(withoutNode);
-      metrics.pausedStarts.set(active() ? starts.waiting : 0);
-    },
-  });
+  const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
 
   const judging = { state, cluster, replica, verdicts, recheck, reader, decisions, decisionLog };
   const extender = new Extender({ ...judging, unpredictable, answers, reservationTimeout, metrics, now });
@@ -142,19 +120,19 @@ export function createDecider(options: DeciderOptions) {
   cluster
     .on('pod', (pod) => launcherEvents.seen(pod))
     .on('dpuLease', (node, lease) => dpuHealth.leaseChanged(node, lease))
-    .on('pinnings', (node, pinnings) => starts.reported(node, pinnings));
+    .on('pinnings', (node, pinnings) => masks.starts.reported(node, pinnings));
 
   return {
     verdicts,
     extender,
     recheck,
     async run(signal: AbortSignal) {
-      await Promise.all([cluster, maskedVms, maskSurvey].map((part) => part.run(signal)));
+      await Promise.all([cluster, masks.vms, masks.survey].map((part) => part.run(signal)));
     },
     /** Call it when this replica has become the active one: it completes the work that another one has left. */
     becameActive() {
       writer.requeueAll();
-      starts.requeueAll();
+      masks.starts.requeueAll();
       quarantine.announceAll();
       recheck.takeOver(cluster.pods.values());
       for (const node of nodes.keys()) {
@@ -163,7 +141,29 @@ export function createDecider(options: DeciderOptions) {
       }
     },
     stop() {
-      for (const part of [recheck, evictions, writer, dpuHealth, starts]) part.stop();
+      for (const part of [recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
     },
   };
+}
+
+interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'metrics' | 'log' | 'now'> {
+  readonly fleet: Fleet;
+  readonly active: () => boolean;
+}
+
+function createCpuMasks({ client, events, fleet, metrics, active, log, now }: CpuMasksOptions) {
+  const writer = createStartWriter(client);
+  const starts = new PausedStarts({ writer, events, active, onResumed: () => metrics.resumed.inc(), log, now });
+  const vms = createMaskedVms({ client, onInstance: (key, instance) => starts.changed(key, instance), log, now });
+  const survey = createMaskSurvey({
+    fleet,
+    masked: vms.all,
+    active,
+    onCounted: (counts) => {
+      metrics.maskedVms.set(counts.vms);
+      metrics.maskedVmsWithoutNode.set(counts.withoutNode);
+      metrics.pausedStarts.set(active() ? starts.waiting : 0);
+    },
+  });
+  return { starts, vms, survey };
 }
