@@ -10,9 +10,7 @@ export interface KubeletFacts {
   readonly name: string;
   readonly settings: EmulatedKubelet;
   readonly labels: Readonly<Record<string, string>>;
-  /**
-   * Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated.
-   */
+  /** Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated. */
   readonly resources: Readonly<Record<string, string>>;
 }
 

@@ -31,7 +31,7 @@ interface PodWorkerDeps {
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** The steps of a pod on its node. Each writes what the user sees: the status, and Events about failures. */
+/** Each step of a pod writes what the user sees: the status, and Events about failures. */
 export type PodWorker = ReturnType<typeof createPodWorker>;
 
 const COMPONENT = 'kubelet';
@@ -130,7 +130,7 @@ export function createPodWorker(deps: PodWorkerDeps) {
   };
 }
 
-/** The name of a gRPC status code in Go: FailedPrecondition, and Canceled with one l. */
+/** As in Go: FailedPrecondition, and Canceled with one l. */
 function goName(code: number): string {
   const words = (status[code] ?? 'UNKNOWN').toLowerCase().split('_');
   return words
@@ -147,11 +147,7 @@ export function rpcText(error: unknown): string {
   return `rpc error: code = ${goName(code)} desc = ${String(cause.details ?? '')}`;
 }
 
-/**
- * A kubelet's changes to the status, applied to a draft of the pod. Times are RFC 3339 with a precision of one second.
- */
-
-/** Refused at admission. This is permanent: a pod never leaves Failed. */
+/** Refused at admission, permanently. @param now RFC 3339, like all times here */
 export function setRejected(pod: KubePod, reason: string, message: string, now: string): void {
   pod.status = {
     ...pod.status,
@@ -185,7 +181,7 @@ export function setRunning(pod: KubePod, now: string, ready = true): void {
     ...pod.status,
     phase: 'Running',
     startTime: pod.status?.startTime ?? now,
-    // One that is there belongs to a process that serves it.
+    // An address that is there belongs to a process that serves it.
     podIP: pod.status?.podIP ?? POD_IP,
     podIPs: pod.status?.podIPs ?? [{ ip: POD_IP }],
   };
@@ -217,7 +213,7 @@ function setSucceeded(pod: KubePod, now: string): void {
   }
 }
 
-/** The id of a container. It is also the name of a cgroup directory, so it has no special characters. */
+/** It is also the name of a cgroup directory, so it has no special characters. */
 export function containerIdOf(podUID: string, container: string): string {
   return `${podUID}-${container}`;
 }

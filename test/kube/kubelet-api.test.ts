@@ -72,9 +72,14 @@ describe('PodResources client', () => {
 
   it('accepts an answer of 8 MiB, twice gRPC’s own limit', async () => {
     const name = 'x'.repeat(1024);
-    const { server, socket } = await serve(Array.from({ length: 8192 }, () => podResourcesOf({ name })));
+    const memory = [{ memoryType: 'memory', size: 2 ** 30, topology: { nodes: [{ ID: 1 }] } }];
+    const { server, socket } = await serve(
+      Array.from({ length: 8192 }, () => podResourcesOf({ name, containers: [{ memory }] })),
+    );
     const big = createPodResourcesClient(socket);
-    assert.equal((await big.list()).length, 8192);
+    const pods = await big.list();
+    assert.equal(pods.length, 8192);
+    assert.deepEqual(pods[0]?.containers[0]?.memory, memory);
     big.close();
     server.forceShutdown();
   });
