@@ -1,4 +1,4 @@
-/** Kubernetes objects in the sandbox: plain JSON, frozen once stored. Typed views list the fields that are read. */
+/** Kubernetes objects: plain JSON, frozen once stored. Typed views list the fields that are read or written. */
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonRecord;
 export type JsonRecord = { [key: string]: JsonValue | undefined };
@@ -110,10 +110,6 @@ export type KubeVmi = KubeObject & {
   };
 };
 
-export function draftOf<T extends KubeObject>(object: T): T {
-  return structuredClone(object);
-}
-
 export function deepFreeze<T extends JsonValue>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
@@ -156,9 +152,7 @@ export function conditionsOf(pod: KubePod): ObjectCondition[] {
   return pod.status.conditions;
 }
 
-/**
- * Sets a condition; keeps its transition time if its status stays the same. Returns whether anything but times changed.
- */
+/** Keeps the transition time if the status stays the same. Returns whether anything but times changed. */
 export function setCondition(conditions: ObjectCondition[], condition: ObjectCondition, now: string): boolean {
   const index = conditions.findIndex(({ type }) => type === condition.type);
   const old = conditions[index];

@@ -40,9 +40,7 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
         ? await handleCollection(deps, exchange, call)
         : await handleObject(deps, exchange, { ...route, name: route.name }, call);
   } finally {
-    if (warnings.length > 0 && !response.headersSent) {
-      response.setHeader('warning', warnings.map(warningHeader));
-    }
+    if (warnings.length > 0 && !response.headersSent) response.setHeader('warning', warnings.map(warningHeader));
     // An unread body would precede the next request on this connection.
     request.resume();
   }
@@ -145,7 +143,7 @@ async function handleDelete(deps: HandlerDeps, exchange: Exchange, target: Targe
   return { status: 200, body: success(details) };
 }
 
-/** Deletes everything in a namespace. The real server does this over time; here it happens at once. */
+/** At once; the real server takes some time. */
 function emptyNamespace(store: Store, namespace: string): void {
   for (const { collection, key, object } of [...store.all()]) {
     if (object.metadata.namespace === namespace) store.remove(collection, key);

@@ -9,10 +9,7 @@ export type OpenApi = ReturnType<typeof createOpenApi>;
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const ROOT = '/openapi/v3';
 
-/**
- * Reads the components that test/sandbox/openapi/generate.ts extracted from a real API server.
- * @throws Error if the file is missing; `npm run build` copies it
- */
+/** What test/sandbox/openapi/generate.ts wrote. @throws Error if it is missing; `npm run build` copies it */
 export async function readComponents(path: string): Promise<Components> {
   return JSON.parse(await readFile(path, 'utf8')) as Components;
 }

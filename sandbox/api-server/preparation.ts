@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { parseQuantity } from '../../model/quantity.ts';
 import {
   type Container,
-  draftOf,
   isRecord,
   type JsonRecord,
   type JsonValue,
@@ -26,7 +25,7 @@ function generateName(base: string): string {
 
 /** A new object as it is stored: with defaults and system fields, without the client's status. */
 export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
-  const object = draftOf(sent);
+  const object = structuredClone(sent);
   const { metadata } = object;
   if (metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
   delete metadata.resourceVersion;
@@ -91,7 +90,7 @@ export function prepareUpdate(
   current: KubeObject,
   sent: KubeObject,
 ): KubeObject {
-  const draft = draftOf(sent);
+  const draft = structuredClone(sent);
   const old = current.metadata;
   const { metadata } = draft;
   if (metadata.name !== old.name) {

@@ -149,7 +149,7 @@ export function createObjectRegistry({ store, admission, openApi, now }: Registr
   };
 }
 
-/** Refuses fields that cannot be decoded, and treats unknown ones as the client has asked for. */
+/** Refuses fields that cannot be decoded, and treats unknown ones as the client asks. */
 function checkFields(type: ResourceType, object: KubeObject, faults: readonly SchemaFault[], call: Call): KubeObject {
   const { fieldValidation, warn } = call;
   const wrong = faults.find(({ kind }) => kind === 'type');

@@ -129,7 +129,7 @@ export function createApiServer(options: ApiServerOptions = {}) {
   const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer).on('upgrade', upgrade);
   let server = createListener();
   for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name, now()));
-  collectGarbage({ store, registry, onFault });
+  collectGarbage(store, registry, onFault);
 
   return {
     get url() {

@@ -18,7 +18,7 @@ export type WebhookClient = ReturnType<typeof createWebhookClient>;
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
-/** Creates a client that calls admission webhooks over HTTPS and only trusts each webhook's own caBundle. */
+/** Calls admission webhooks over HTTPS, and trusts only each webhook's own caBundle. */
 export function createWebhookClient(resolve: ServiceResolver) {
   const agent = new Agent({ keepAlive: true });
   return {
@@ -44,9 +44,7 @@ export function createWebhookClient(resolve: ServiceResolver) {
       });
       const excerpt = JSON.stringify(text.slice(0, 200));
       if (status < 200 || status > 299) {
-        throw new Error(
-          `an error on the server (${excerpt}) has prevented the request from succeeding (HTTP ${status})`,
-        );
+        throw new Error(`an error on the server (${excerpt}) has prevented the request (HTTP ${status})`);
       }
       try {
         return JSON.parse(text) as JsonValue;
@@ -130,7 +128,6 @@ const webhook = z.object({
   clientConfig,
   rules: z.array(rule).default([]),
   failurePolicy: z.enum(['Fail', 'Ignore']).default('Fail'),
-  matchPolicy: z.enum(['Exact', 'Equivalent']).default('Equivalent'),
   namespaceSelector: selector.optional(),
   objectSelector: selector.optional(),
   sideEffects: z.enum(['None', 'NoneOnDryRun']),

@@ -4,7 +4,7 @@ import { timestamp } from '../api-server/preparation.ts';
 import type { Call, DeleteOptions, User } from '../api-server/requests.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
-import { draftOf, type JsonValue, type KubeObject, type KubePod } from '../objects.ts';
+import type { JsonValue, KubeObject, KubePod } from '../objects.ts';
 
 export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -52,7 +52,7 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
     ): Promise<T> {
       const target = { ...targetOf(type, object), ...(subresource && { subresource }) };
       const written = await registry.change(target, call, (current) => {
-        const draft = draftOf(current);
+        const draft = structuredClone(current);
         change(viewed(draft));
         return draft;
       });

@@ -41,12 +41,6 @@ describe('sandbox API server: patches', () => {
 
   const refused: [string, string, unknown, number][] = [
     ['a JSON patch that is not a list', JSON_PATCH, { a: 1 }, 400],
-    [
-      'a JSON patch with 10,001 operations',
-      JSON_PATCH,
-      Array.from({ length: 10_001 }, () => ({ op: 'remove', path: '/data' })),
-      413,
-    ],
     ['an old resourceVersion', MERGE, { metadata: { resourceVersion: '1' } }, 409],
     ['an unknown format', 'application/json', {}, 415],
     ['server-side apply without a manager', APPLY, 'apiVersion: v1\nkind: ConfigMap\n', 400],
@@ -83,12 +77,6 @@ describe('strategic merge patch', () => {
       'deletes an item',
       { env: [{ name: 'a' }, { name: 'b' }] },
       { env: [{ name: 'a', $patch: 'delete' }] },
-      { env: [{ name: 'b' }] },
-    ],
-    [
-      'replaces a list on demand',
-      { env: [{ name: 'a' }] },
-      { env: [{ name: 'b' }, { $patch: 'replace' }] },
       { env: [{ name: 'b' }] },
     ],
   ];
