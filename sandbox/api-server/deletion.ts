@@ -9,7 +9,7 @@ import type { Store, StoreChange } from './store.ts';
 /** A marked object waits for its kubelet or its finalizers. */
 type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
 
-export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions, now: number): Deletion {
+export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions): Deletion {
   const { uid, resourceVersion } = options.preconditions ?? {};
   assertSame(type, object.metadata.name, 'UID', uid, object.metadata.uid);
   assertSame(type, object.metadata.name, 'ResourceVersion', resourceVersion, object.metadata.resourceVersion);
@@ -20,7 +20,7 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   const before = metadata.deletionGracePeriodSeconds;
   if (metadata.deletionTimestamp !== undefined && (before ?? 0) <= grace) return { kind: 'none' };
   const marked = structuredClone(object);
-  marked.metadata.deletionTimestamp = timestamp(now + grace * 1000);
+  marked.metadata.deletionTimestamp = timestamp(Date.now() + grace * 1000);
   marked.metadata.deletionGracePeriodSeconds = grace;
   return { kind: 'mark', object: marked };
 }

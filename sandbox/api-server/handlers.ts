@@ -49,7 +49,7 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
   if (body.kind !== route.type.kind || !wantsTable(request.headers.accept)) return sendJson(response, status, body);
   const object = body as KubeObject;
   const metadata = { resourceVersion: object.metadata.resourceVersion ?? '' };
-  sendJson(response, status, tableOf(route.type, [object], metadata, includeOf(query), deps.now()));
+  sendJson(response, status, tableOf(route.type, [object], metadata, includeOf(query)));
 }
 
 const success = (details?: JsonRecord): JsonRecord => ({
@@ -86,7 +86,7 @@ function list(deps: HandlerDeps, { route, query, request }: Exchange, matches: P
   const items = listObjects(deps.store, type, namespace, matches);
   const metadata = { resourceVersion: String(deps.store.version) };
   const body = wantsTable(request.headers.accept)
-    ? tableOf(type, items, metadata, includeOf(query), deps.now())
+    ? tableOf(type, items, metadata, includeOf(query))
     : { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items };
   return { status: 200, body };
 }
@@ -103,7 +103,7 @@ async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Targe
   if (type.kind === 'Pod' && (subresource === 'binding' || subresource === 'eviction')) {
     if (request.method !== 'POST') throw methodNotAllowed();
     const body = await readBody(request);
-    if (subresource === 'binding') await bindPod(registry, target, body, call, deps.now());
+    if (subresource === 'binding') await bindPod(registry, target, body, call);
     else await evictPod(registry, { ...target, subresource: '' }, body, call);
     return { status: 201, body: success() };
   }

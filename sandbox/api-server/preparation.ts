@@ -13,6 +13,7 @@ import {
 import type { ResourceType } from './built-in-types.ts';
 import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
 
+/** RFC 3339. @param now milliseconds since 1970 */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
 
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
@@ -24,7 +25,7 @@ function generateName(base: string): string {
 }
 
 /** A new object as it is stored: with defaults and system fields, without the client's status. */
-export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
+export function prepareCreate(type: ResourceType, sent: KubeObject): KubeObject {
   const object = structuredClone(sent);
   const { metadata } = object;
   if (metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
@@ -35,7 +36,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   delete metadata.selfLink;
   if (!metadata.name && metadata.generateName) metadata.name = generateName(metadata.generateName);
   metadata.uid = randomUUID();
-  metadata.creationTimestamp = timestamp(now);
+  metadata.creationTimestamp = timestamp(Date.now());
   if (object.spec !== undefined) metadata.generation = 1;
   // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;

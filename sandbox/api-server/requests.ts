@@ -79,8 +79,6 @@ export function warningHeader(text: string): string {
 export interface HandlerDeps {
   readonly store: Store;
   readonly registry: Registry;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
   readonly bookmarkSeconds: number;
   readonly stopping: AbortSignal;
 }

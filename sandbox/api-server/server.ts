@@ -37,7 +37,6 @@ export interface ApiServerOptions {
   readonly bookmarkSeconds?: number;
   /** Schemas for OpenAPI clients and for the check of unknown fields. Default: none, and any field is accepted. */
   readonly components?: Components;
-  readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -51,12 +50,12 @@ const BEARER = /^Bearer (.+)$/i;
 
 /** An API server in memory on loopback HTTPS. It authenticates every caller and authorizes everything. */
 export function createApiServer(options: ApiServerOptions = {}) {
-  const { now = Date.now, onFault = () => {} } = options;
+  const { onFault = () => {} } = options;
   const store = createStore(options.history);
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
   const admission: Admission = createAdmission(store, webhooks);
   const openApi = createOpenApi(options.components ?? {});
-  const registry = createObjectRegistry({ store, admission, openApi, now });
+  const registry = createObjectRegistry({ store, admission, openApi });
   const tokens = new Map(Object.entries(options.tokens ?? {}));
   const authority = createCertificateAuthority('plumbline-sandbox-ca');
   const serving = authority.issue(NAMES);
@@ -92,7 +91,6 @@ export function createApiServer(options: ApiServerOptions = {}) {
     const deps: HandlerDeps = {
       store,
       registry,
-      now,
       bookmarkSeconds: options.bookmarkSeconds ?? 60,
       stopping: stopping.signal,
     };
@@ -128,7 +126,7 @@ export function createApiServer(options: ApiServerOptions = {}) {
   // Longer than the keep-alive time of any client, so that no request meets a closing socket.
   const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer).on('upgrade', upgrade);
   let server = createListener();
-  for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name, now()));
+  for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name));
   collectGarbage(store, registry, onFault);
 
   return {
@@ -161,14 +159,14 @@ export function createApiServer(options: ApiServerOptions = {}) {
   };
 }
 
-function firstNamespace(name: string, now: number) {
+function firstNamespace(name: string) {
   return {
     apiVersion: 'v1',
     kind: NAMESPACES.kind,
     metadata: {
       name,
       uid: `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padEnd(12, '0').slice(0, 12)}`,
-      creationTimestamp: timestamp(now),
+      creationTimestamp: timestamp(Date.now()),
       labels: { 'kubernetes.io/metadata.name': name },
     },
     status: { phase: 'Active' },

@@ -7,13 +7,7 @@ import type { Registry, Target } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
 
 /** POST pods/binding: assigns a node to a pod, once. */
-export async function bindPod(
-  registry: Registry,
-  target: Target,
-  body: JsonValue,
-  call: Call,
-  now: number,
-): Promise<void> {
+export async function bindPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
   const nodeName = at(body, 'target', 'name');
   if (typeof nodeName !== 'string' || nodeName === '') throw badRequest('binding: target.name is required');
   const uid = at(body, 'metadata', 'uid');
@@ -28,7 +22,7 @@ export async function bindPod(
       throw conflict(target.type, name, `pod ${name} is already assigned to node "${pod.spec.nodeName}"`);
     }
     pod.spec.nodeName = nodeName;
-    setCondition(conditionsOf(pod), { type: 'PodScheduled', status: 'True' }, timestamp(now));
+    setCondition(conditionsOf(pod), { type: 'PodScheduled', status: 'True' }, timestamp(Date.now()));
     return pod;
   });
 }

@@ -27,8 +27,6 @@ interface KubeletOptions {
   /** The result of a pod's readiness probes, read every second. Default: ready. */
   readonly isReady?: (pod: KubePod) => boolean;
   readonly retrySeconds?: number;
-  /** Milliseconds since 1970. */
-  readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -47,7 +45,7 @@ const DEFAULT_RESOURCES = {
 
 /** By the real rules (model/kubelet), with the real one's files and two gRPC APIs; runs pods in `containers`. */
 export function createKubelet(options: KubeletOptions) {
-  const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
+  const { name, settings, directory, client, onFault = () => {}, retrySeconds = 2 } = options;
   const { containers = NO_CONTAINERS, isReady, labels = {} } = options;
   const facts: KubeletFacts = { name, settings, labels, resources: { ...DEFAULT_RESOURCES, ...options.resources } };
   let managers: Managers;
@@ -60,7 +58,7 @@ export function createKubelet(options: KubeletOptions) {
     return line;
   };
 
-  const publish = () => publishNode(client, facts, managers.state.pools, now());
+  const publish = () => publishNode(client, facts, managers.state.pools);
 
   const plugins = createDevicePlugins({
     directory: join(directory, 'device-plugins'),
@@ -71,7 +69,6 @@ export function createKubelet(options: KubeletOptions) {
   });
   const worker = createPodWorker({
     client,
-    now,
     retrySeconds,
     preStart: plugins.preStart,
     containers,
@@ -84,7 +81,6 @@ export function createKubelet(options: KubeletOptions) {
     client,
     metadata: { name, namespace: 'kube-node-lease' },
     holder: name,
-    now,
     onFault,
   });
 

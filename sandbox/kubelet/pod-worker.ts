@@ -4,8 +4,7 @@ import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type EventContent, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { undefinedNetwork } from '../clients/networks.ts';
+import { type EventContent, type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
 import { conditionsOf, type JsonRecord, type KubePod, type ObjectCondition, setCondition } from '../objects.ts';
 
 export interface Containers {
@@ -21,8 +20,6 @@ export const NO_CONTAINERS: Containers = {
 
 interface PodWorkerDeps {
   readonly client: LocalClient;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
   readonly retrySeconds: number;
   /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
@@ -57,8 +54,8 @@ function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
 }
 
 export function createPodWorker(deps: PodWorkerDeps) {
-  const { client, now, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
-  const time = () => timestamp(now());
+  const { client, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
+  const time = () => timestamp(Date.now());
   const tell = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
 
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {

@@ -16,10 +16,7 @@ export interface Load {
 
 const NOT_READY = 'node.kubernetes.io/not-ready';
 
-/**
- * The filters of the default profile, in its order, up to the first that refuses. @param ignored resources that do not
- * count
- */
+/** The filters of the default profile up to the first that refuses. @param ignored resources that do not count */
 export function filterNode(
   pod: KubePod,
   requests: Amounts,
@@ -89,8 +86,7 @@ export async function chooseNode(
   });
   const interested = extenders.filter((extender) => extender.isInterested(pod));
   for (const extender of interested) {
-    if (feasible.length === 0) break;
-    if (extender.filters) feasible = await filterBy(extender, pod, feasible, misfits);
+    if (extender.filters && feasible.length > 0) feasible = await filterBy(extender, pod, feasible, misfits);
   }
   const [only] = feasible;
   if (only === undefined) return { misfits };

@@ -56,7 +56,7 @@ export type Extender = ReturnType<typeof createExtender>;
 /** kube-scheduler's MaxNodeScore / MaxExtenderPriority. */
 const SCORE_SCALE = 10;
 
-/** Creates a client of one extender with a cache of nodes, equivalent to kube-scheduler's HTTPExtender without TLS. */
+/** A client of one extender with a cache of nodes, equivalent to kube-scheduler's HTTPExtender without TLS. */
 export function createExtender(config: ExtenderConfiguration) {
   const name = config.urlPrefix;
   const managed = new Set(config.managedResources.map((resource) => resource.name));
@@ -66,7 +66,6 @@ export function createExtender(config: ExtenderConfiguration) {
     NodeNames: nodes.map(({ metadata }) => metadata.name),
   });
   return {
-    name,
     filters: Boolean(config.filterVerb),
     /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
     isInterested: (pod: KubePod) => managed.size === 0 || asksForAny(pod, managed),
@@ -91,22 +90,16 @@ async function post(
 ): Promise<unknown> {
   const url = `${urlPrefix.replace(/\/+$/, '')}/${verb}`;
   const fail = (message: string, cause?: unknown) => new ExtenderError(urlPrefix, message, { cause });
-  let text: string;
   try {
     const headers = { 'content-type': 'application/json' };
     const signal = AbortSignal.timeout(httpTimeout);
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal });
     if (response.status !== 200) throw fail(`failed ${verb} with extender at URL ${url}, code ${response.status}`);
-    text = await response.text();
+    return await response.json();
   } catch (error) {
     if (error instanceof ExtenderError) throw error;
     const { name, message, cause } = error as Error;
     if (name === 'TimeoutError') throw fail(`${verb}: no answer within ${httpTimeout} ms`, error);
     throw fail(`${verb}: ${cause instanceof Error ? cause.message : message}`, error);
-  }
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw fail(`${verb}: the reply is no JSON`, error);
   }
 }

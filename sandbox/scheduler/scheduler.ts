@@ -13,17 +13,16 @@ import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './
 
 const COMPONENT = 'default-scheduler';
 
-/** The PodScheduled condition and a FailedScheduling Event. @param now ms since 1970 */
+/** The PodScheduled condition and a FailedScheduling Event. */
 async function reportFailure(
   client: LocalClient,
   pod: KubePod,
   reason: 'Unschedulable' | 'SchedulerError',
   message: string,
-  now: number,
 ): Promise<void> {
   const change = (draft: KubePod) => {
     const condition = { type: 'PodScheduled', status: 'False', reason, message };
-    setCondition(conditionsOf(draft), condition, timestamp(now));
+    setCondition(conditionsOf(draft), condition, timestamp(Date.now()));
   };
   await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   await client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
@@ -34,10 +33,6 @@ interface SchedulerOptions {
   readonly configuration?: SchedulerConfiguration;
   /** Its name in the Lease of its election. Default: this machine's. */
   readonly hostName?: string | undefined;
-  /** Seconds that a rejected pod waits without an event. Default 300, as in kube-scheduler. */
-  readonly flushSeconds?: number;
-  /** Milliseconds since 1970, for conditions. */
-  readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -48,7 +43,7 @@ const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.
 
 /** One pod at a time, with concurrent bindings. A pod counts on its node from the decision (assumed) on. */
 export function createScheduler(options: SchedulerOptions) {
-  const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
+  const { client, configuration = DEFAULT_CONFIGURATION, onFault = () => {} } = options;
   const extenders = configuration.extenders.map((extender) => createExtender(extender));
   const names = schedulerNames(configuration);
   const ignored = ignoredResources(configuration);
@@ -56,7 +51,6 @@ export function createScheduler(options: SchedulerOptions) {
     now: () => performance.now(),
     initialBackoffSeconds: configuration.podInitialBackoffSeconds,
     maxBackoffSeconds: configuration.podMaxBackoffSeconds,
-    flushSeconds: options.flushSeconds ?? 300,
   });
   const nodes = new Map<string, KubeNode>();
   const pods = new Map<string, KubePod>();
@@ -69,7 +63,7 @@ export function createScheduler(options: SchedulerOptions) {
   };
   const bindings = new Set<Promise<void>>();
   const ends: (() => void)[] = [];
-  const lease = leaseOf(configuration, options.hostName ?? hostname(), { client, now, onFault });
+  const lease = leaseOf(configuration, options.hostName ?? hostname(), { client, onFault });
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
   let running = false;
@@ -77,7 +71,7 @@ export function createScheduler(options: SchedulerOptions) {
   const failed = async (pod: KubePod, error: unknown) => {
     onFault(error);
     queue.failed(pod.metadata.uid ?? '');
-    await reportFailure(client, pod, 'SchedulerError', (error as Error).message, now());
+    await reportFailure(client, pod, 'SchedulerError', (error as Error).message);
   };
 
   const bind = async (pod: KubePod, nodeName: string) => {
@@ -106,7 +100,7 @@ export function createScheduler(options: SchedulerOptions) {
         return;
       }
       queue.unschedulable(uid);
-      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(nodes.size, decision.misfits), now());
+      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(nodes.size, decision.misfits));
     } catch (error) {
       await failed(pod, error);
     }
@@ -174,7 +168,7 @@ export function createScheduler(options: SchedulerOptions) {
 function leaseOf(
   { leaderElection }: SchedulerConfiguration,
   hostName: string,
-  deps: Pick<RenewedLeaseOptions, 'client' | 'now' | 'onFault'>,
+  deps: Pick<RenewedLeaseOptions, 'client' | 'onFault'>,
 ): RenewedLease | undefined {
   if (!leaderElection?.leaderElect) return undefined;
   return new RenewedLease({

@@ -120,10 +120,7 @@ function interfaceName(network: string): string {
   return `pod${hash.toString(16).padStart(16, '0').slice(0, 11)}`;
 }
 
-/**
- * The containers of a launcher, as in KubeVirt's renderer (pkg/virt-controller/services): names and amounts, with the
- * sidecars of features. Commands, environments and mounts are left out.
- */
+/** Of containers only names and amounts, with the sidecars of features: no commands, environments and mounts. */
 
 const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const OVERHEAD_MIB = 400;

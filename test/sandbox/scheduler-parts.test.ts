@@ -164,7 +164,6 @@ describe('scheduler: the queue', () => {
       now: () => time,
       initialBackoffSeconds: 1,
       maxBackoffSeconds: 10,
-      flushSeconds: 300,
     });
   };
   it('keeps it without a signal until the flush after five minutes', () => {

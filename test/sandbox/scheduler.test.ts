@@ -47,7 +47,7 @@ function useScheduler() {
     say(next: typeof answer) {
       answer = next;
     },
-    start(extender?: JsonRecord, flushSeconds = 300) {
+    start(extender?: JsonRecord) {
       const extenders = extender && [
         {
           urlPrefix: `http://127.0.0.1:${listener.port}`,
@@ -65,7 +65,7 @@ function useScheduler() {
         profiles: [{ schedulerName: 'default-scheduler' }],
         ...(extenders && { extenders }),
       });
-      scheduler = createScheduler({ client, configuration, flushSeconds });
+      scheduler = createScheduler({ client, configuration });
       void scheduler.start();
     },
     node: (name: string, cpu = '4') =>
