@@ -17,16 +17,16 @@ export function PodDetail({ name }: { readonly name: string }) {
   const pod = store.podNamed(name);
   const launcher = pod && podName(pod);
   const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', launcher, pod?.unscheduled);
-  const isStarted = pod === undefined && vms.value.some((vm) => vm.name === name);
-  const kind = pod?.vm === undefined && !isStarted ? 'Pod' : 'VM';
+  const started = pod === undefined ? vms.value.find((vm) => vm.name === name) : undefined;
+  const kind = pod?.vm === undefined && started === undefined ? 'Pod' : 'VM';
   const title = pod?.key ?? name;
   const { text, verdict } = (answer !== undefined && 'data' in answer ? answer.data : pod) ?? {};
   return (
     <Detail title={title} kind={kind} back={{ list: 'waiting' }}>
       {pod === undefined ? (
         <p>
-          {ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}{' '}
-          {isStarted && <a href={hashOf({ list: 'vms', chosen: name })}>Its state now</a>}
+          {ready.value ? leftText(started?.node) : 'Loading …'}{' '}
+          {started && <a href={hashOf({ list: 'vms', chosen: name })}>Its state now</a>}
         </p>
       ) : (
         <>
@@ -46,6 +46,9 @@ export function PodDetail({ name }: { readonly name: string }) {
     </Detail>
   );
 }
+
+const leftText = (node: string | undefined) =>
+  node ? `It was placed on ${node}.` : 'This pod no longer waits: it was placed or deleted.';
 
 function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
   const launcher = pod.noLauncher ? 'none: KubeVirt has not created it' : `${namespace}/${name}`;
