@@ -16,10 +16,10 @@ const extender = z.strictObject({
   weight: z.number().int().optional(),
   httpTimeout: duration.default(5_000),
   nodeCacheCapable: z.literal(true, 'the sandbox supports only extenders with a cache of nodes'),
+  /** Not simulated, like `ignorable`: the extender is called for every pod. */
   managedResources: z
     .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
     .default([]),
-  /** Not simulated. */
   ignorable: z.boolean().default(false),
 });
 

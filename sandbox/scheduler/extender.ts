@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 import type { JsonValue, KubeNode, KubePod } from '../objects.ts';
-import { asksForAny } from '../pod-requests.ts';
 import type { ExtenderConfiguration } from './configuration.ts';
 
 /** Go types without JSON tags, so keys are the Go names. Source: k8s.io/kube-scheduler/extender/v1/types.go. */
@@ -59,7 +58,6 @@ const SCORE_SCALE = 10;
 /** A client of one extender with a cache of nodes, equivalent to kube-scheduler's HTTPExtender without TLS. */
 export function createExtender(config: ExtenderConfiguration) {
   const name = config.urlPrefix;
-  const managed = new Set(config.managedResources.map((resource) => resource.name));
   const offer = (pod: KubePod, nodes: readonly KubeNode[]): JsonValue => ({
     Pod: pod,
     Nodes: null,
@@ -67,8 +65,6 @@ export function createExtender(config: ExtenderConfiguration) {
   });
   return {
     filters: Boolean(config.filterVerb),
-    /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
-    isInterested: (pod: KubePod) => managed.size === 0 || asksForAny(pod, managed),
     /** The nodes that pass, and why others do not. @throws ExtenderError */
     async filter(pod: KubePod, nodes: readonly KubeNode[]) {
       const reply = await post(config, config.filterVerb ?? '', offer(pod, nodes));

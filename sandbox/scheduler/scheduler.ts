@@ -46,7 +46,6 @@ export function createScheduler(options: SchedulerOptions) {
   const { client, configuration = DEFAULT_CONFIGURATION, onFault = () => {} } = options;
   const extenders = configuration.extenders.map((extender) => createExtender(extender));
   const names = schedulerNames(configuration);
-  const ignored = ignoredResources(configuration);
   const queue = createSchedulingQueue({
     now: () => performance.now(),
     initialBackoffSeconds: configuration.podInitialBackoffSeconds,
@@ -89,7 +88,7 @@ export function createScheduler(options: SchedulerOptions) {
     const pod = pods.get(uid);
     if (!pod || !isWaiting(pod, names)) return queue.remove(uid);
     try {
-      const decision = await chooseNode(pod, [...nodes.values()], loadOf, extenders, ignored);
+      const decision = await chooseNode(pod, [...nodes.values()], loadOf, extenders);
       if ('node' in decision) {
         assumed.set(uid, decision.node);
         const binding = bind(pod, decision.node).finally(() => {
@@ -183,11 +182,6 @@ function leaseOf(
 
 function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<string> {
   return new Set(profiles?.map(({ schedulerName }) => schedulerName) ?? [COMPONENT]);
-}
-
-function ignoredResources({ extenders }: SchedulerConfiguration): ReadonlySet<string> {
-  const managed = extenders.flatMap(({ managedResources }) => managedResources);
-  return new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
 }
 
 function isWaiting({ spec, metadata }: KubePod, names: ReadonlySet<string>): boolean {

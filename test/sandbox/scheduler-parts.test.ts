@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeNode, KubePod } from '../../sandbox/objects.ts';
-import { asksForAny, podRequests } from '../../sandbox/pod-requests.ts';
+import { podRequests } from '../../sandbox/pod-requests.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { filterNode, fitErrorMessage } from '../../sandbox/scheduler/decision.ts';
 import { readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender.ts';
@@ -55,19 +55,18 @@ describe('scheduler: built-in filters', () => {
     ['a failing Lt', pod(affinity('Lt', ['8'], 'size')), node(), AFFINITY],
     ['too little CPU', pod({ containers: [asking({ cpu: '8001m' })] }), node(), 'Insufficient cpu'],
     ['too few devices', pod({ containers: [asking({ 'x.dev/y': '2' })] }), node(), 'Insufficient x.dev/y'],
-    ['an ignored device', pod({ containers: [asking({ 'ignored.dev/z': '2' })] }), node(), undefined],
   ];
   for (const [what, given, on, reason] of cases) {
     it(`${what}: ${reason ?? 'fits'}`, () => {
       const load = { requested: new Map(), pods: 0 };
-      const misfit = filterNode(given, podRequests(given), on, load, new Set(['ignored.dev/z']));
+      const misfit = filterNode(given, podRequests(given), on, load);
       assert.equal(misfit?.reasons.join(), reason);
     });
   }
   it('resources of other pods are subtracted', () => {
     const load = { requested: new Map([['cpu', 7_000_000_000n]]), pods: 2 };
     const given = pod({ containers: [asking({ cpu: '2' })] });
-    assert.deepEqual(filterNode(given, podRequests(given), node(), load, new Set()), {
+    assert.deepEqual(filterNode(given, podRequests(given), node(), load), {
       reasons: ['Too many pods', 'Insufficient cpu'],
       unresolvable: false,
     });
@@ -80,14 +79,6 @@ describe('scheduler: built-in filters', () => {
       overhead: { cpu: '250m' },
     });
     assert.equal(podRequests(given).get('cpu'), 5_250_000_000n);
-  });
-  it('managed resources are found in init containers and limits', () => {
-    const names = new Set(['x.dev/y']);
-    assert.equal(
-      asksForAny(pod({ initContainers: [{ name: 'i', resources: { limits: { 'x.dev/y': '1' } } }] }), names),
-      true,
-    );
-    assert.equal(asksForAny(pod({ containers: [asking({ cpu: '1' })] }), names), false);
   });
   it('reasons are counted and sorted as text', () => {
     const misfits = new Map([
