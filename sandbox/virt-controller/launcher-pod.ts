@@ -191,7 +191,7 @@ function launchSecurity(vmi: KubeVmi): string[] {
 
 const count = (value: JsonValue | undefined) => (typeof value === 'number' ? value : 0);
 
-export function dedicatedCpus(vmi: KubeVmi): number {
+function dedicatedCpus(vmi: KubeVmi): number {
   const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
   const cpus = vcpusOf(vmi) + supplemental;
   if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return cpus;

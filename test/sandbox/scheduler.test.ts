@@ -9,16 +9,10 @@ import { answering, type Listener, pause, podOf, useApiServer } from './support.
 
 const DEVICE = 'devices.kubevirt.io/kvm';
 type Args = { Pod: KubePod; Nodes: null | { items: KubeNode[] }; NodeNames: null | string[] };
-interface Heard {
-  readonly path: string;
-  readonly args: Args;
-  readonly length: string | undefined;
-}
-
 /** An extender whose answers each test sets, and the scheduler that calls it. */
 function useScheduler() {
   const suite = useApiServer();
-  const heard: Heard[] = [];
+  const heard: { path: string; args: Args; length: string | undefined }[] = [];
   let answer: (path: string, args: Args) => unknown = (_path, { NodeNames }) => ({ NodeNames });
   let listener: Listener;
   let scheduler: Scheduler | undefined;
