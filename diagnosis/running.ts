@@ -126,13 +126,13 @@ function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
   return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
 }
 
+type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'scheduler' | 'now'>;
+type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
+
 /** The state of a running VM with a CPU mask; the most important fact first. */
 export function runningMaskedVm(facts: MaskedVmFacts, at: string, pause: InstanceFacts['pause']): Cause[] {
   return pause === undefined ? byLastReport(facts.node, at, [maskedVm(facts, at)]) : [pausedVm(facts, at, pause)];
 }
-
-type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'scheduler' | 'now'>;
-type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
 
 export function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause {
   if (pause.atStart && facts.node !== undefined) return beforePinning(facts, at, facts.node.pinning, pause.since);

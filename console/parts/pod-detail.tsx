@@ -11,6 +11,9 @@ import { History } from './history.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 import { requestsOf } from './waiting-list.tsx';
 
+const leftText = (node: string | undefined) =>
+  node ? `It was placed on ${node}.` : 'This pod no longer waits: it was placed or deleted.';
+
 /** The scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
   changes.value;
@@ -46,9 +49,6 @@ export function PodDetail({ name }: { readonly name: string }) {
     </Detail>
   );
 }
-
-const leftText = (node: string | undefined) =>
-  node ? `It was placed on ${node}.` : 'This pod no longer waits: it was placed or deleted.';
 
 function factsOf({ namespace, name, vm, since, ...pod }: PodItem): Fact[] {
   const launcher = pod.noLauncher ? 'none: KubeVirt has not created it' : `${namespace}/${name}`;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
-import { pausedVm, runningMaskedVm, type RunningNeeds, runningPod } from '../../diagnosis/running.ts';
+import { pausedVm, type RunningNeeds, runningMaskedVm, runningPod } from '../../diagnosis/running.ts';
 import type { PlacementHost } from '../../model/placement/needs.ts';
 import { needs, node, physnet, TUNNEL } from '../model/placement/fixture.ts';
 import { shown, VM } from './fixture.ts';
@@ -185,13 +185,13 @@ describe('a VM with a paused guest', () => {
 
   it('is expected to resume within a minute of its pause', () => {
     const since = '2026-11-01T10:00:00Z';
-    const after = (seconds: number) => {
+    const stateAfter = (seconds: number) => {
       const now = Date.parse(since) + seconds * 1000;
       const facts = { ...VM, node: { ...NODE, pinning: { state: 'pinned' as const } }, now };
       return pausedVm(facts, 'n1', { atStart: true, text: 'PausedByUser', since });
     };
-    assert.equal(after(60).reason, 'AboutToResume');
-    const { reason, text } = after(125);
+    assert.equal(stateAfter(60).reason, 'AboutToResume');
+    const { reason, text } = stateAfter(125);
     assert.equal(reason, 'NotResumed');
     assert.equal(text, 'it is on n1, its vCPUs are pinned, and the extender has not resumed it for 2 min');
   });
