@@ -108,10 +108,6 @@ export type WireRecord =
   | readonly ['r', uid: string]
   | readonly ['c', status: Status];
 
-export interface Hello {
-  readonly wire: number;
-}
-
 export interface ExtenderExplanation {
   readonly pod: string;
   /** RFC 3339. */

@@ -206,6 +206,8 @@ describe('kubelet stand-in: device plugins', () => {
     const [container] = (await at.podResources((client) => client.list()))[0]!.containers;
     assert.deepEqual(container?.cpuIds, [4, 12]);
     assert.deepEqual(container.devices[0]?.topology?.nodes, [{ ID: 1 }]);
+    await at.client.delete(PODS, at.get('a')!);
+    await until('the kubelet has removed it', () => at.get('a') === undefined);
   });
   it('keeps a container waiting while PreStartContainer refuses, with the plugin’s message', async () => {
     const plugin = await at.plug(0);
