@@ -73,10 +73,7 @@ export function createCertificateAuthority(commonName: string, options: Certific
 
   return {
     cert: certify(commonName, ca.publicKey, [basicConstraints(true), SIGNS_CERTIFICATES], ownValidity),
-    /**
-     * EC P-256, for servers and clients. @param names DNS names and IPv4 addresses; the first is the common name
-     * @throws RangeError without one
-     */
+    /** @param names DNS names and IPv4 addresses, first the common name @throws RangeError without one */
     issue(names: readonly string[], own?: CertificateOptions): KeyedCertificate {
       const [first] = names;
       if (first === undefined) throw new RangeError('a certificate needs at least one DNS name or IP address');

@@ -65,10 +65,7 @@ export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingM
 
 export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 
-/**
- * Why an eviction is denied (429): the VM migrates on eviction, or cannot migrate. Source: KubeVirt,
- * pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go
- */
+/** Why it is denied. Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go */
 export function evictionDenial(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): string | undefined {
   const { labels = {}, annotations = {} } = pod.metadata;
   const name = annotations['kubevirt.io/domain'];

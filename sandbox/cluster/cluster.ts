@@ -24,10 +24,7 @@ interface SandboxOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-/**
- * API server, scheduler, virt-controller and a kubelet for each node. @throws HostError, ParseError,
- * SchedulerConfigurationError
- */
+/** With a kubelet for each node. @throws HostError, ParseError, SchedulerConfigurationError */
 export function createSandbox(options: SandboxOptions) {
   const { directory, onFault = () => {} } = options;
   const routes = new Map<string, Endpoint>();
@@ -84,10 +81,7 @@ export function createSandbox(options: SandboxOptions) {
       if (endpoint) routes.set(`${namespace}/${service}`, endpoint);
       else routes.delete(`${namespace}/${service}`);
     },
-    /**
-     * Another scheduler, for pods with its name. @param hostName its name in its Lease @throws
-     * SchedulerConfigurationError
-     */
+    /** Another scheduler. @param hostName its name in its Lease @throws SchedulerConfigurationError */
     async addScheduler(text: unknown, hostName?: string) {
       const configuration = parseSchedulerConfiguration(text);
       const added = createScheduler({ client: schedulerClient, configuration, hostName, onFault });

@@ -79,10 +79,7 @@ interface VirtControllerOptions {
 const COMPONENT = 'virtualmachine-controller';
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
-/**
- * virt-controller and virt-handler: machine, instance, launcher, phases. A machine whose instance ended gets another
- * one: at once if it had run, else after a growing delay.
- */
+/** Also virt-handler. A machine gets another instance: at once if the last one had run, else after a growing delay. */
 export function createVirtController({ client, onFault = () => {} }: VirtControllerOptions) {
   const ends: (() => void)[] = [];
   const turns = createTurns(onFault);
