@@ -122,7 +122,6 @@ export function isRecord(value: JsonValue | undefined): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value at a path of keys, or undefined if the path does not exist. */
 export function at(value: JsonValue | undefined, ...path: string[]): JsonValue | undefined {
   let here = value;
   for (const key of path) {

@@ -2,7 +2,6 @@ import { type NodeItem, PROBLEM_TEXT } from './node.ts';
 import type { NodeProblem } from './wire.ts';
 
 export interface ListQuery<Sort extends string, Filter extends string> {
-  /** Words; an item must match all of them. */
   readonly text: string;
   readonly sort: Sort;
   readonly descending: boolean;

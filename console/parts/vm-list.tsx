@@ -7,7 +7,6 @@ import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
 import { VirtualGrid } from './virtual-grid.tsx';
 
-/** All running VMs with dedicated CPUs or a CPU mask; those that need attention come first. */
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
   const matching = foundVms.value;
   return (

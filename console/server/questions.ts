@@ -15,7 +15,6 @@ export type AskExtender = (pod: string) => Promise<Answered<unknown>>;
 /** Explains a VM or pod, `namespace/name`, as `plumbline explain` does. */
 export type AskDiagnosis = (kind: 'vm' | 'pod', name: string) => Promise<Answered<Diagnosis>>;
 
-/** Queries the agent of a node. */
 export type AskSwitch = (node: string) => Promise<Answered<SwitchPicture>>;
 
 export interface QuestionSources {

@@ -33,7 +33,6 @@ export function isFinished({ metadata }: KubeObject): boolean {
   );
 }
 
-/** Seconds of grace. Only pods on a node are deleted gracefully. */
 function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: DeleteOptions): number {
   if (type.kind !== 'Pod') return 0;
   const phase = at(object, 'status', 'phase');

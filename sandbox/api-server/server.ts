@@ -29,7 +29,6 @@ export interface ApiServerOptions {
   readonly localPort?: (pod: KubePod, port: number) => number | undefined;
   /** The response of a kubelet's /configz; undefined: there is no such kubelet. Default: there is none. */
   readonly configz?: (node: string) => JsonRecord | undefined;
-  /** The port on 127.0.0.1; 0 (the default) takes any free one. */
   readonly port?: number;
   /** Number of changes that a watch may be behind before it gets 410. Default 5,000. */
   readonly history?: number;

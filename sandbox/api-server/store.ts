@@ -79,7 +79,6 @@ export function createStore(maxHistory = 5_000) {
       publish({ type: 'DELETED', collection, key, object, previous, version });
       return object;
     },
-    /** The changes of a collection after `version`, or undefined if some of them are no longer in the history. */
     since(collection: string, after: number) {
       if (after < compacted) return undefined;
       return history.filter((change) => change.version > after && change.collection === collection);

@@ -6,7 +6,6 @@ import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
 
-/** POST pods/binding: assigns a node to a pod, once. */
 export async function bindPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
   const nodeName = at(body, 'target', 'name');
   if (typeof nodeName !== 'string' || nodeName === '') throw badRequest('binding: target.name is required');

@@ -119,7 +119,6 @@ const MICRO_TIMES: Readonly<Record<string, readonly string[]>> = {
   Event: ['eventTime', 'series.lastObservedTime'],
 };
 
-/** Refuses objects that Go could not decode as their type. */
 export function checkForm(type: ResourceType, apiVersion: string, body: JsonValue | undefined): KubeObject {
   if (!isRecord(body)) throw badRequest('the body of the request must be a JSON object');
   if (body.apiVersion !== undefined && body.apiVersion !== apiVersion) {

@@ -35,7 +35,6 @@ export class RenewedLease {
     await this.#writing;
   }
 
-  /** Stops and gives it up, as kube-scheduler does when it exits. */
   async release(): Promise<void> {
     await this.stop();
     await this.#write('').catch(this.#options.onFault);

@@ -16,7 +16,6 @@ interface SandboxOptions {
   /** An empty directory for all files. Keep the path short: Unix socket paths are limited to 107 bytes. */
   readonly directory: string;
   readonly nodes: readonly NodeDescription[];
-  /** The API server's port on 127.0.0.1. Default: any free one. */
   readonly port?: number;
   readonly components?: Components;
   /** Processes that stand for containers. Default: every container is ready, and no port of a pod has a listener. */

@@ -21,7 +21,6 @@ export const NO_CONTAINERS: Containers = {
 interface PodWorkerDeps {
   readonly client: LocalClient;
   readonly retrySeconds: number;
-  /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
   readonly isReady: (pod: KubePod) => boolean;

@@ -13,7 +13,6 @@ import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './
 
 const COMPONENT = 'default-scheduler';
 
-/** The PodScheduled condition and a FailedScheduling Event. */
 async function reportFailure(
   client: LocalClient,
   pod: KubePod,
@@ -109,7 +108,6 @@ export function createScheduler(options: SchedulerOptions) {
     for (let uid = queue.pop(); uid !== undefined; uid = running ? queue.pop() : undefined) await attempt(uid);
   };
 
-  /** Runs the loop until the queue is empty, and again when a pod is due. */
   function pump() {
     clearTimeout(timer);
     if (!running || loop !== undefined) return;

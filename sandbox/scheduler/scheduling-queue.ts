@@ -49,7 +49,6 @@ export function createSchedulingQueue({ now, initialBackoffSeconds, maxBackoffSe
     [...pods].find(([, waiting]) => states.includes(waiting.state) && dueAt(waiting) <= now())?.[0];
 
   return {
-    /** A pod that is new or has changed: it is tried at once. */
     add(uid: string) {
       if (pods.get(uid)?.state !== 'inFlight') enter(uid, 'active');
       else signals++;

@@ -52,7 +52,6 @@ const isWanted = (machine: KubeObject) => ['Always', 'RerunOnFailure', 'Once'].i
 export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
   phase === 'Failed' || phase === 'Succeeded';
 
-/** Whether a machine whose instance has ended gets another one. */
 function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
   const strategy = strategyOf(machine);
   return isFinal(phase) && (strategy === 'Always' || (strategy === 'RerunOnFailure' && phase === 'Failed'));
@@ -144,7 +143,6 @@ export function instanceStatusOf(vmi: KubeVmi, phase: string, pod: KubePod | und
   return status;
 }
 
-/** @param phase of its instance; undefined: there is none */
 function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonRecord {
   let printableStatus = phase === 'Running' ? 'Running' : 'Starting';
   if (phase === undefined) printableStatus = 'Stopped';
@@ -157,7 +155,6 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
   };
 }
 
-/** Reconciles a VirtualMachine: creates or deletes its instance and writes its status. */
 export function createMachineSync(client: LocalClient, takeLater: Turns['takeLater']) {
   const end = async (machine: KubeObject, vmi: KubeVmi | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);

@@ -62,7 +62,6 @@ export function createTurns(onFault: (error: unknown) => void) {
   return {
     take,
     takeLater,
-    /** Waits for running tasks; no more are started. */
     async stop() {
       stopped = true;
       for (const timer of timers) clearTimeout(timer);
