@@ -50,6 +50,17 @@ const SIGNS_CERTIFICATES = extension(15, bits(Buffer.of(0b0000_0110), 1), true);
 const SIGNS_HANDSHAKES = extension(15, bits(Buffer.of(0b1000_0000), 7), true);
 const SERVER_AND_CLIENT = extension(37, sequence(identifier('2b06010505070301'), identifier('2b06010505070302')));
 
+const distinguishedName = (commonName: string) =>
+  sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from(commonName)))));
+
+const generalName = (name: string) =>
+  isIPv4(name) ? der(0x87, Buffer.from(name.split('.').map(Number))) : der(0x82, Buffer.from(name));
+
+const publicKeyInfo = (key: KeyObject) => key.export({ type: 'spki', format: 'der' });
+
+/** A digest that identifies a key, similar to RFC 7093 method 1; verifiers only compare it. */
+const keyIdentifier = (key: KeyObject) => createHash('sha256').update(publicKeyInfo(key)).digest().subarray(0, 20);
+
 /** Creates a self-signed certificate authority (RFC 5280) whose key never leaves this process. */
 export function createCertificateAuthority(commonName: string, options: CertificateOptions = {}) {
   const ca = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -98,17 +109,6 @@ function validityOf({ now = Date.now(), days = 30 }: CertificateOptions): Buffer
   };
   return sequence(utcTime(now - SKEW_MS), utcTime(now + days * DAY_MS));
 }
-
-const distinguishedName = (commonName: string) =>
-  sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from(commonName)))));
-
-const generalName = (name: string) =>
-  isIPv4(name) ? der(0x87, Buffer.from(name.split('.').map(Number))) : der(0x82, Buffer.from(name));
-
-const publicKeyInfo = (key: KeyObject) => key.export({ type: 'spki', format: 'der' });
-
-/** A digest that identifies a key, similar to RFC 7093 method 1; verifiers only compare it. */
-const keyIdentifier = (key: KeyObject) => createHash('sha256').update(publicKeyInfo(key)).digest().subarray(0, 20);
 
 /** Positive and never zero, as RFC 5280 requires. */
 function serialNumber(): Buffer {

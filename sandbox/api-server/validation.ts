@@ -13,6 +13,21 @@ import type { ResourceType } from './built-in-types.ts';
 import { badRequest, forbiddenChange, invalid, invalidValue, requiredValue, type StatusCause } from './errors.ts';
 import { webhookConfigurationCauses } from './webhook-client.ts';
 
+const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
+const RULES = {
+  label: {
+    test: new RegExp(`^${LABEL}$`),
+    longest: 63,
+    message: `a lowercase RFC 1123 label must match '${LABEL}'`,
+  },
+  subdomain: {
+    test: new RegExp(`^${SUBDOMAIN}$`),
+    longest: 253,
+    message: `a lowercase RFC 1123 subdomain must match '${SUBDOMAIN}'`,
+  },
+} as const;
+
 function podCauses(object: KubeObject): StatusCause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
@@ -96,21 +111,6 @@ function podUpdateCauses(old: KubeObject, object: KubeObject): StatusCause[] {
   const fields = 'containers[*].image, activeDeadlineSeconds, tolerations (additions), terminationGracePeriodSeconds';
   return [forbiddenChange('spec', `pod updates may not change fields other than ${fields}`)];
 }
-
-const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
-const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
-const RULES = {
-  label: {
-    test: new RegExp(`^${LABEL}$`),
-    longest: 63,
-    message: `a lowercase RFC 1123 label must match '${LABEL}'`,
-  },
-  subdomain: {
-    test: new RegExp(`^${SUBDOMAIN}$`),
-    longest: 253,
-    message: `a lowercase RFC 1123 subdomain must match '${SUBDOMAIN}'`,
-  },
-} as const;
 
 /** Format of Go's MicroTime: exactly six fractional digits. JavaScript's toISOString() has three and is refused. */
 const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$/;
