@@ -43,7 +43,9 @@ describe('the sockets of the kubelet', () => {
   });
 
   it('may answer with 8 MiB, twice gRPC’s own limit', async () => {
-    const pods = Array.from({ length: 8192 }, () => podResourcesOf({ name: 'x'.repeat(1024) }));
+    const memory = [{ memoryType: 'memory', size: 2 ** 30, topology: { nodes: [{ ID: 1 }] } }];
+    const pod = { name: 'x'.repeat(1024), containers: [{ memory }] };
+    const pods = Array.from({ length: 8192 }, () => podResourcesOf(pod));
     const lister: PodResourcesListerServer = {
       list: unaryHandler(() => ({ podResources: pods })),
       getAllocatableResources: unaryHandler(() => ({ devices: [], cpuIds: [], memory: [] })),
@@ -52,7 +54,9 @@ describe('the sockets of the kubelet', () => {
     server.addService(PodResourcesListerService, lister);
     await bindUnix(server, socket);
     const client = createPodResourcesClient(socket);
-    assert.equal((await client.list()).length, 8192);
+    const list = await client.list();
+    assert.equal(list.length, 8192);
+    assert.deepEqual(list[0]?.containers[0]?.memory, memory);
     client.close();
   });
 
