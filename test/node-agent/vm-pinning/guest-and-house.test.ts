@@ -291,12 +291,6 @@ describe('the emulator’s CPUs of a container', () => {
       const outcome = scene.look({ host: BIG, cpuset: set('1-4,6-7,17-23') });
       assert.equal(outcome?.targets.has(200), false);
     });
-
-    it('computes no pins that are still visible', () => {
-      const scene = house(PINS, '1-6,17-22', '6', ['5', '21']);
-      const outcome = scene.look({ host: BIG });
-      assert.deepEqual([outcome?.targets.has(200), String(outcome?.emulator)], [false, '6,22']);
-    });
   });
 
   it('report a cgroup that cannot be written as a problem, not as a repair', () => {

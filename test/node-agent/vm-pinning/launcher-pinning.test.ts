@@ -6,9 +6,9 @@ import {
   createLauncherPinning,
   type NodeCpus,
 } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
-import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
+import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
 import { tempDirectories } from '../support.ts';
-import { createScene, type PretendVm } from './stage.ts';
+import { createScene, launcherPod, type PretendVm } from './stage.ts';
 
 type LauncherChecks = ReturnType<typeof createLauncherChecks>;
 
@@ -151,29 +151,16 @@ describe('the checks of a node’s launchers', () => {
   });
 });
 
-const pod = (containerID: string, labels: Record<string, string> = {}) => ({
-  metadata: {
-    name: 'virt-launcher-vm-x',
-    namespace: 'team-a',
-    uid: 'uid',
-    labels: { 'kubevirt.io': 'virt-launcher', ...labels },
-    ownerReferences: [
-      { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'vm', uid: 'vmi', controller: true },
-    ],
-  },
-  spec: { containers: [{ name: 'compute', resources: undefined }] },
-  status: { containerStatuses: [{ name: 'compute', containerID }] },
-});
-
 describe('a launcher of the node', () => {
   it('has the id of its container, and the label of a migration’s target', () => {
-    const launcher = nodeLauncherOf(pod('containerd://plain'));
-    assert.deepEqual([launcher?.containerId, launcher?.migrated], ['plain', false]);
-    assert.equal(nodeLauncherOf(pod('x', { 'kubevirt.io/migrationJobUID': 'job' }))?.migrated, true);
+    const { containerId, migrated } = launcherPod('vm', 'uid', 'plain');
+    assert.deepEqual([containerId, migrated], ['plain', false]);
+    const labels = { 'kubevirt.io/migrationJobUID': 'job' };
+    assert.equal(launcherPod('vm', 'uid', 'plain', { labels }).migrated, true);
   });
 
-  for (const id of ['containerd://../../init.scope', 'containerd://', 'x', `cri-o://${'a'.repeat(200)}`, 'a://b/c']) {
+  for (const id of ['../../init.scope', '', 'a'.repeat(200), 'b/c']) {
     it(`cannot point to another cgroup with its container id: ${id.slice(0, 30)}`, () =>
-      assert.equal(nodeLauncherOf(pod(id))?.containerId, undefined));
+      assert.equal(launcherPod('vm', 'uid', id).containerId, undefined));
   }
 });

@@ -124,14 +124,6 @@ describe('the mask of a guest: vCPUs', () => {
 });
 
 describe('the mask of a guest: masks that cannot be applied', () => {
-  it('move nothing if refused before pinning', () => {
-    const guest = guestOf(2);
-    const outcome = guest.keep('20:21');
-    assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['refused', 'HostCPUs', 0]);
-    assert.deepEqual(guest.affinity.sets, []);
-    assert.deepEqual(guest.remembered, []);
-  });
-
   it('give vCPUs all CPUs of their container back if refused later, once, and leave other threads alone', () => {
     const guest = guestOf(2);
     guest.affinity.cpusetOf = () => set('0-7');

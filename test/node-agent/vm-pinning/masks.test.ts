@@ -69,24 +69,6 @@ describe('CPU masks on a node', () => {
     assert.equal(vms.pinning()[0]?.podUID, target.uid);
   });
 
-  it('M6: VMs pinned to the same CPUs are reported on the node, but not vCPUs that may run anywhere', async () => {
-    const scene = createScene(temp());
-    const a = scene.addVm({ name: 'a', vcpus: 2, mask: '1:3', cpuset: '0-7' });
-    scene.addVm({ name: 'b', vcpus: 2, mask: '3-4:all', cpuset: '0-7' });
-    scene.addVm({ name: 'c', vcpus: 1, mask: '7', cpuset: '0-7' });
-    const vms = scene.create();
-    run(vms);
-    await eventually(() => scene.eventsOf('CPUMasksOverlap').length > 0, 'reported');
-    const [event] = scene.eventsOf('CPUMasksOverlap');
-    assert.deepEqual(
-      [event?.on, event?.message],
-      ['Node/worker-1', 'virtual machines share CPUs: team-a/a and team-a/b on 3'],
-    );
-    assert.deepEqual(vms.status().overlaps, [{ vms: ['team-a/a', 'team-a/b'], cpus: '3' }]);
-    scene.annotate(a, { [CPU_MASK_ANNOTATION]: '0:1' });
-    await eventually(() => vms.status().overlaps.length === 0, 'no more');
-  });
-
   it('vCPUs get the container’s CPUs back when the mask is removed, and keep theirs at the end of the agent', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
