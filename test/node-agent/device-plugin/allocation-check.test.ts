@@ -17,37 +17,32 @@ const set = (text: string) => CpuSet.parse(text);
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 
 describe('an allocation', () => {
-  interface Case {
-    readonly name: string;
-    readonly cpus: string;
-    readonly cells: string;
-    readonly wholeCores?: boolean;
-    readonly spansCells?: boolean;
-    readonly refused?: string;
-  }
-  const cases: Case[] = [
-    { name: 'all CPUs are on the network’s NUMA node', cpus: '4-5', cells: '1' },
-    { name: 'no CPU is on the network’s NUMA node', cpus: '2-3', cells: '1', refused: 'NetworkElsewhere' },
-    { name: 'some CPUs are there, the guest has one NUMA node', cpus: '2-5', cells: '1', refused: 'NetworkElsewhere' },
-    { name: 'some CPUs are there, the guest spans NUMA nodes', cpus: '2-5', cells: '1', spansCells: true },
-    {
-      name: 'no CPU is there, the guest spans NUMA nodes',
-      cpus: '0-3',
-      cells: '1',
-      spansCells: true,
-      refused: 'NetworkElsewhere',
-    },
-    { name: 'the network is on both NUMA nodes', cpus: '2-5', cells: '0-1' },
-    { name: 'the NUMA node of the network is unknown', cpus: '2-3', cells: '' },
-    { name: 'a container in the shared pool', cpus: '', cells: '1', wholeCores: true },
-    { name: 'a split core', cpus: '4,6', cells: '1', wholeCores: true, refused: 'SplitCores' },
-    { name: 'a split core, but whole cores are not required', cpus: '4,6', cells: '1' },
-    { name: 'whole cores', cpus: '4-7', cells: '1', wholeCores: true },
+  const SPANS = { spansCells: true };
+  const WHOLE = { wholeCores: true };
+  const cases: [label: string, cpus: string, cells: string, needs: object, refused?: string][] = [
+    ['all CPUs are on the network’s NUMA node', '4-5', '1', {}],
+    ['no CPU is on the network’s NUMA node', '2-3', '1', {}, 'NetworkElsewhere'],
+    ['some CPUs are there, the guest has one NUMA node', '2-5', '1', {}, 'NetworkElsewhere'],
+    ['some CPUs are there, the guest spans NUMA nodes', '2-5', '1', SPANS],
+    ['no CPU is there, the guest spans NUMA nodes', '0-3', '1', SPANS, 'NetworkElsewhere'],
+    ['the network is on both NUMA nodes', '2-5', '0-1', {}],
+    ['the NUMA node of the network is unknown', '2-3', '', {}],
+    ['a container in the shared pool', '', '1', WHOLE],
+    ['a split core', '4,6', '1', WHOLE, 'SplitCores'],
+    ['a split core, but whole cores are not required', '4,6', '1', {}],
+    ['whole cores', '4-7', '1', WHOLE],
   ];
-  for (const { name, cpus, cells, wholeCores = false, spansCells = false, refused } of cases) {
-    it(`${name}: ${refused ?? 'granted'}`, () => {
-      const claim = { host, resource: PHYSNET, cells: set(cells), cpus: set(cpus), wholeCores, spansCells };
-      assert.equal(checkAllocation(claim)?.reason, refused);
+  for (const [label, cpus, cells, needs, refused] of cases) {
+    it(`${label}: ${refused ?? 'granted'}`, () => {
+      const claim = {
+        host,
+        resource: PHYSNET,
+        cells: set(cells),
+        cpus: set(cpus),
+        wholeCores: false,
+        spansCells: false,
+      };
+      assert.equal(checkAllocation({ ...claim, ...needs })?.reason, refused);
     });
   }
 
