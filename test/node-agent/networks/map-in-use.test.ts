@@ -136,18 +136,11 @@ describe('the file of the network map', () => {
     assert.equal(hasNodeSelectors(parseNetworkMapText('map.yaml', 'tunnel: {numaNodes: [0]}')), false);
   });
 
-  const wrong: [string, string, RegExp][] = [['broken YAML', 'physnets: {', /map.yaml: not YAML/]];
-  for (const [what, text, message] of wrong) {
-    it(`refuses ${what}`, () =>
-      assert.throws(
-        () => parseNetworkMapText('map.yaml', text),
-        (error) => error instanceof NetworkMapError && message.test(error.message),
-      ));
-  }
+  it('refuses broken YAML', () =>
+    assert.throws(() => parseNetworkMapText('map.yaml', 'physnets: {'), /^NetworkMapError: map.yaml: not YAML/));
 
   for (const [what, spoil] of [
     ['a pipe', (file: string) => execFileSync('mkfifo', [file])],
-    ['a huge file', (file: string) => writeFileSync(file, '#'.repeat(1024 * 1024))],
     ['an overlong name', (file: string) => writeFileSync(file, `{physnets: {${'x'.repeat(5000)}: {numaNodes: [-1]}}}`)],
     ['an overlong alias', (file: string) => writeFileSync(file, `a: *${'x'.repeat(5000)}`)],
   ] as const) {
