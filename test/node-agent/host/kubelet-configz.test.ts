@@ -77,23 +77,14 @@ describe('the configuration of a running kubelet', () => {
     assert.deepEqual(limits, [3000]);
   });
 
-  it('refuses a huge answer early, and reports an invalid one with a short error', async () => {
-    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
-    answer = { status: 200, body: JSON.stringify({ kubeletconfig: { x: 'x'.repeat(8 * 1024 * 1024) } }) };
-    await refused(/the answer is too long/);
-    const long = 'x'.repeat(100_000);
-    for (const body of [long, JSON.stringify({ [long]: long }), JSON.stringify({ kubeletconfig: long })]) {
-      answer = { status: 200, body };
-      await assert.rejects(read(), (error) => error instanceof ConfigzError && error.message.length < 500);
-    }
-  });
-
   it('reports a denied request, an invalid answer and a missing server', async () => {
     writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
     answer = { status: 403, body: 'Forbidden' };
     await refused(/answered 403/);
     answer = { status: 200, body: '<html>' };
     await refused(/configz/);
+    answer = { status: 200, body: JSON.stringify({ x: 'x'.repeat(8 * 1024 * 1024) }) };
+    await refused(/the answer is too long/);
     await assert.rejects(
       readConfigz({ endpoint: '127.0.0.1:1', certificates: certificates(), token: 't' }),
       /ECONNREFUSED/,
