@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
-import { holderOf } from '../../../node-agent/device-plugin/allocation-check.ts';
 import { createBeforeStart } from '../../../node-agent/device-plugin/before-start.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
@@ -28,18 +27,6 @@ const pods = [
     ],
   }),
 ];
-
-describe('the holder of devices', () => {
-  const lookups: [string, string, string[], string | undefined][] = [
-    ['by device', TUNNEL, ['tunnel-0'], '2-3'],
-    ['only of the same resource', 'physnet.plumbline.dev/a', ['tunnel-0'], undefined],
-    ['a device without a container', TUNNEL, ['tunnel-7'], undefined],
-  ];
-  for (const [name, resource, ids, expected] of lookups) {
-    it(`finds the container’s CPUs: ${name}`, () =>
-      assert.equal(holderOf(pods, resource, ids)?.cpus.toString(), expected));
-  }
-});
 
 describe('before a container with Plumbline devices starts', () => {
   let holders: unknown[];

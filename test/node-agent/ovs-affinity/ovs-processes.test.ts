@@ -83,19 +83,11 @@ describe('the processes of Open vSwitch', () => {
       [first.pid, handler].map((tid) => kernel.maskTexts()[tid]),
       ['2-3', '2-3'],
     );
-    const second = await daemon('ovsdb-server');
+    await daemon('ovsdb-server');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 1, displaced: 0, problems: [] });
     assert.deepEqual(ovs.unmanaged(), []);
-    assert.equal(kernel.maskTexts()[second.pid], '2-3');
     assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
     assert.deepEqual(await valuesOf('ovsMoves'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
-    assert.deepEqual(
-      ovs.describe().map(({ name, role, pid, threads }) => [name, role, pid, threads.length]),
-      [
-        ['ovs-vswitchd', 'daemon', first.pid, 2],
-        ['ovsdb-server', 'daemon', second.pid, 1],
-      ],
-    );
   });
 
   it('stay known while the other one restarts: what another writer did in between is counted', async () => {

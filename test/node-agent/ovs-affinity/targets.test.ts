@@ -51,16 +51,10 @@ describe('the CPUs that Open vSwitch may use', () => {
 });
 
 describe('the step from applied CPUs to free ones', () => {
-  const cases: [string, string, string, string, string | undefined][] = [
-    ['shrinks at once and grows later if both are needed', '0-3', '2-5', '2-3', '2-5'],
-    ['takes the new set unchanged if no CPU of the last one is left', '0-1', '2-3', '2-3', undefined],
-  ];
-  for (const [label, applied, free, now, later] of cases) {
-    it(label, () => {
-      const next = step(cpus(applied), cpus(free));
-      assert.deepEqual([next.now.toString(), next.later?.toString()], [now, later]);
-    });
-  }
+  it('takes the new set unchanged if no CPU of the last one is left', () => {
+    const next = step(cpus('0-1'), cpus('2-3'));
+    assert.deepEqual([next.now.toString(), next.later], ['2-3', undefined]);
+  });
 });
 
 describe('the target CPUs from pass to pass', () => {
