@@ -259,6 +259,11 @@ describe('the CNI plugin and failing system calls', () => {
       assert.equal(result.json()['code'], 50);
       const ended = result.calls.findIndex(({ name, result }) => name === 'wait4' && result > 0);
       assert.ok(ended > 0);
+      // STATUS is answered within a second.
+      assert.ok(
+        result.waits.every(({ most }) => most >= 0 && most <= 600),
+        JSON.stringify(result.waits),
+      );
       assert.deepEqual(
         result.calls.slice(ended).filter(({ name }) => name === 'kill'),
         [],

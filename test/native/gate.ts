@@ -33,8 +33,6 @@ export interface GateCall {
   readonly conf: object | string;
   /** Replaces variables of a runtime; undefined removes a variable. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** The working directory. */
-  readonly directory?: string;
   /** Records its waits; needs strace. */
   readonly traced?: boolean;
   /** Injects results of system calls as `strace -e inject=…`, and records all calls of the program; needs strace. */
@@ -100,7 +98,7 @@ export function createGateFixture(): GateFixture {
       rmSync(directory, { recursive: true, force: true });
     },
     async call(called) {
-      const { verb = 'ADD', conf, environment = {}, directory: cwd, traced = false, faults } = called;
+      const { verb = 'ADD', conf, environment = {}, traced = false, faults } = called;
       const variables = {
         PATH: process.env['PATH'],
         CNI_COMMAND: verb,
@@ -116,7 +114,7 @@ export function createGateFixture(): GateFixture {
         Object.entries(variables).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
-      if (!traced && faults === undefined) return run([shim], env, input, running, cwd);
+      if (!traced && faults === undefined) return run([shim], env, input, running);
       const trace = join(directory, 'trace');
       const traces = faults === undefined ? 'trace=poll,ppoll,nanosleep,clock_nanosleep' : 'trace=all';
       const injections = (faults ?? []).flatMap((one) => ['-e', `inject=${one}`]);
@@ -126,7 +124,6 @@ export function createGateFixture(): GateFixture {
         env,
         input,
         running,
-        cwd,
       );
       const calls = callsOf(readFileSync(trace, 'utf8'));
       return { ...result, calls, waits: waitsOf(calls) };
@@ -148,16 +145,16 @@ export function createGateFixture(): GateFixture {
   };
 }
 
-function run(
+/** Runs a program in a process group of its own, which is in the set until it ends. */
+export function run(
   [program = '', ...args]: readonly string[],
   env: NodeJS.ProcessEnv,
   input: string,
   running: Set<ChildProcess>,
-  cwd?: string,
 ): Promise<GateResult> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
-    const child = spawn(program, args, { env, stdio: 'pipe', detached: true, ...(cwd === undefined ? {} : { cwd }) });
+    const child = spawn(program, args, { env, stdio: 'pipe', detached: true });
     running.add(child);
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));
