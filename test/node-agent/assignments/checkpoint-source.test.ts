@@ -87,20 +87,4 @@ describe('the kubelet’s checkpoint without events', () => {
     pass(5000);
     assert.deepEqual(displayed().slice(1), ['30000 0-3 true', '35000 0-3 false', '45000 0-3 true']);
   });
-
-  it('is torn: the value is kept, and the same text is reported once', () => {
-    write(stateOf('0-3'));
-    follow();
-    for (let i = 0; i < 2; i++) {
-      write('{"policyName":"static","def');
-      pass(5000);
-    }
-    assert.deepEqual(displayed(), ['10000 0-3 true', '15000 0-3 false']);
-    assert.equal(logged.lines.length, 1);
-    assert.match(String(logged.lines[0]?.['hint']), /restart the kubelet$/);
-    write(' '.repeat(2 * 1024 * 1024));
-    pass(5000);
-    assert.deepEqual(displayed().slice(2), ['25000 0-3 false']);
-    assert.match(String(logged.lines[1]?.['reason']), /larger than 1048576 bytes/);
-  });
 });

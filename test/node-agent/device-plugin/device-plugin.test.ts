@@ -111,10 +111,6 @@ describe('device plugin with a kubelet', () => {
     await eventually(() => outcomes.lists === 16 && outcomes.refused === 4, 'sixteen watch, the others are refused');
     watching.abort();
     await Promise.all(watches);
-    const again = new AbortController();
-    const fresh = plugin.listAndWatch(again.signal)[Symbol.asyncIterator]();
-    assert.equal((await fresh.next()).value?.length, 4, 'who has gone has left its place');
-    again.abort();
     plugin.close();
   });
 

@@ -3,7 +3,6 @@ import { mock } from 'node:test';
 import { KubeError } from '../../../kube/client.ts';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { createReport } from '../../../node-agent/report/report.ts';
 import type { ReportInputs } from '../../../node-agent/report/status.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
@@ -89,16 +88,6 @@ describe('publishing the report', () => {
     for (let i = 0; i < 5; i++) changed();
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
-  });
-
-  it('writes nothing while nothing is known', async () => {
-    now = { ...inputs, view: UNKNOWN_VIEW };
-    run();
-    await eventually(() => published() !== undefined, 'the object');
-    assert.equal(published()?.status, undefined);
-    now = inputs;
-    changed();
-    await reservedIs('0');
   });
 
   for (const [what, awaySeconds] of [
