@@ -157,7 +157,7 @@ describe('the renewal of a DPU’s token', () => {
     });
   }
 
-  for (const skew of [-30 * DAY, -HOUR, HOUR, 30 * DAY]) {
+  for (const skew of [-30 * DAY, 30 * DAY]) {
     it(`neither expires nor is requested in a loop if the clock is ${skew} s off`, async () => {
       const { put, pass, requested } = dpu({ skew });
       put(DAY);

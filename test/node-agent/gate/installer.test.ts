@@ -20,10 +20,7 @@ describe('the gate’s installer', () => {
     const directory = temp();
     shim = join(directory, 'image-shim');
     writeFileSync(shim, 'the program');
-    places = {
-      binDir: join(directory, 'bin'),
-      confDir: join(directory, 'net.d'),
-    };
+    places = { binDir: join(directory, 'bin'), confDir: join(directory, 'net.d') };
     mkdirSync(places.confDir);
     logged = recordingLogger();
     metrics = testMetrics();
@@ -33,14 +30,9 @@ describe('the gate’s installer', () => {
 
   const run = (more: Partial<InstallerDeps> = {}) => {
     const stopping = new AbortController();
-    const running = createInstaller({
-      ...places,
-      shim,
-      log: logged.log,
-      metrics,
-      pace: 0,
-      ...more,
-    }).run(stopping.signal);
+    const running = createInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }).run(
+      stopping.signal,
+    );
     stop = async () => {
       stopping.abort();
       await running;
@@ -101,9 +93,8 @@ describe('the gate’s installer', () => {
       rmSync(conf(OWN));
       now += 400;
       mock.timers.tick(5000);
-      assert.equal(existsSync(conf(OWN)), false, '0.4 s after the last time');
       pass(599);
-      assert.equal(existsSync(conf(OWN)), false);
+      assert.equal(existsSync(conf(OWN)), false, '0.999 s after the last time');
       pass(1);
       assert.equal(existsSync(conf(OWN)), true);
     } finally {

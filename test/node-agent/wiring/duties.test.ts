@@ -106,13 +106,7 @@ describe('the gate’s duties', () => {
     const dpu = { ready: true, reason: 'renewed' };
     const health = {
       current: () => dpu,
-      observation: () => ({
-        renewTime: '2026-01-01T00:00:00.000000Z',
-        changedAt: 5,
-        answeredAt: 6,
-        since: 5,
-        changes: 2,
-      }),
+      observation: () => ({ renewTime: '2026-01-01T00:00:00Z', changedAt: 5, answeredAt: 6, since: 5, changes: 2 }),
       subscribe: (listener: () => void) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
