@@ -8,7 +8,7 @@ import {
 } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { createPodResourcesClient, type PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { bindUnix, KubeletApiError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
-import { createFakeKubelet, type FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
+import { FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { podResourcesOf } from '../support/pod-resources.ts';
@@ -23,7 +23,7 @@ describe('PodResources client', () => {
 
   beforeEach(async () => {
     directory = temp();
-    kubelet = createFakeKubelet(directory);
+    kubelet = new FakeKubelet(directory);
     client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
     await kubelet.start();
   });

@@ -12,21 +12,7 @@ export const PASS = 'pass';
 /** A configuration of the newest version with that delegate. */
 export const GATED = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
 
-/** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
-export interface GateFixture {
-  readonly directory: string;
-  readonly shim: string;
-  /** The only directory of CNI_PATH. */
-  readonly binDir: string;
-  readonly socket: string;
-  readonly state: string;
-  /** Calls it as a runtime does. */
-  call(call: GateCall): Promise<GateResult>;
-  /** A delegate that records each call and then runs the shell script. */
-  delegate(name: string, script: string): Delegate;
-  /** Also ends calls without an answer. */
-  remove(): void;
-}
+export type GateFixture = ReturnType<typeof createGateFixture>;
 
 export interface GateCall {
   readonly verb?: string;
@@ -55,11 +41,6 @@ export interface GateResult {
   json(): Record<string, unknown>;
 }
 
-export interface Delegate {
-  /** All calls so far: CNI_COMMAND and configuration. */
-  calls(): { readonly verb: string; readonly conf: Record<string, unknown> }[];
-}
-
 /** The fixture of a suite, without a state file at the beginning of each test. */
 export function useGate(): GateFixture {
   needs('musl');
@@ -73,7 +54,8 @@ export function useGate(): GateFixture {
   return new Proxy({} as GateFixture, { get: (_, name) => Reflect.get(gate ?? {}, name) });
 }
 
-export function createGateFixture(): GateFixture {
+/** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
+export function createGateFixture() {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-gate-'));
   const binDir = join(directory, 'bin');
   mkdirSync(binDir);
@@ -90,14 +72,17 @@ export function createGateFixture(): GateFixture {
   return {
     directory,
     shim,
+    /** The only directory of CNI_PATH. */
     binDir,
     socket,
     state,
+    /** Also ends calls without an answer. */
     remove() {
       for (const child of running) endGroup(child);
       rmSync(directory, { recursive: true, force: true });
     },
-    async call(called) {
+    /** Calls it as a runtime does. */
+    async call(called: GateCall): Promise<GateResult> {
       const { verb = 'ADD', conf, environment = {}, traced = false, faults } = called;
       const variables = {
         PATH: process.env['PATH'],
@@ -128,12 +113,14 @@ export function createGateFixture(): GateFixture {
       const calls = callsOf(readFileSync(trace, 'utf8'));
       return { ...result, calls, waits: waitsOf(calls) };
     },
-    delegate(name, script) {
+    /** A delegate that records each call and then runs the shell script. */
+    delegate(name: string, script: string) {
       const log = join(directory, `${name}.log`);
       const file = join(binDir, name);
       writeFileSync(file, `#!/bin/sh\nconf=$(cat)\nprintf '%s %s\\n' "$CNI_COMMAND" "$conf" >> '${log}'\n${script}\n`);
       chmodSync(file, 0o755);
       return {
+        /** All calls so far: CNI_COMMAND and configuration. */
         calls: () =>
           // The shell may have opened the file, or written only a part of a line.
           (existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []).map((line) => ({

@@ -3,26 +3,12 @@ import { readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { pathOf } from '../support/parts.ts';
-import { type GateFixture, type GateResult, run } from './gate.ts';
+import { type GateFixture, run } from './gate.ts';
+
+export type Network = ReturnType<typeof createNetwork>;
 
 /** Two network namespaces, one for the host and one for a pod, with Debian's plugins on CNI_PATH. */
-export interface Network {
-  /** Calls a program in the host's namespace, as a runtime calls a plugin. */
-  plugin(verb: string, conf: object, sandbox?: string): Promise<GateResult>;
-  /** Calls a list through libcni itself. */
-  libcni(verb: 'add' | 'check' | 'del', file: string, sandbox?: string): Promise<GateResult>;
-  /** The pod's addresses in the kernel: `eth0 10.88.0.2/16`. */
-  podAddresses(): string[];
-  /** Interfaces in the host's namespace other than lo and bridges. */
-  hostLinks(): string[];
-  /** The addresses that host-local keeps for sandboxes. */
-  leases(): string[];
-  /** A configuration for the `bridge` plugin. */
-  bridge(): Record<string, unknown>;
-  remove(): void;
-}
-
-export function createNetwork(gate: GateFixture): Network {
+export function createNetwork(gate: GateFixture) {
   const [host, pod] = ['host', 'pod'].map((name) => `plumbline-${process.pid}-${name}`) as [string, string];
   const ip = (...args: string[]) => execFileSync('ip', args, { encoding: 'utf8' });
   for (const netns of [host, pod]) ip('netns', 'add', netns);
@@ -35,7 +21,8 @@ export function createNetwork(gate: GateFixture): Network {
   let library: string | undefined;
 
   return {
-    plugin: (verb, conf, sandbox = 'sandbox-1') => {
+    /** Calls a program in the host's namespace, as a runtime calls a plugin. */
+    plugin: (verb: string, conf: object, sandbox = 'sandbox-1') => {
       const environment = {
         CNI_COMMAND: verb,
         CNI_CONTAINERID: sandbox,
@@ -46,11 +33,13 @@ export function createNetwork(gate: GateFixture): Network {
       };
       return run([...inHost, gate.shim], { ...common, ...environment }, JSON.stringify(conf), new Set());
     },
-    libcni(verb, file, sandbox = 'sandbox-1') {
+    /** Calls a list through libcni itself. */
+    libcni(verb: 'add' | 'check' | 'del', file: string, sandbox = 'sandbox-1') {
       library ??= buildLibcni(gate.directory);
       const environment = { ...common, CNI_PATH: gate.binDir, CACHE: join(gate.directory, 'cache') };
       return run([...inHost, library, verb, file, sandbox, podNetns], environment, '', new Set());
     },
+    /** The pod's addresses in the kernel: `eth0 10.88.0.2/16`. */
     podAddresses: () =>
       (JSON.parse(ip('-n', pod, '-j', 'address', 'show')) as Link[])
         .filter(({ ifname }) => ifname !== 'lo')
@@ -59,10 +48,12 @@ export function createNetwork(gate: GateFixture): Network {
             .filter(({ scope }) => scope === 'global')
             .map(({ local, prefixlen }) => `${ifname} ${local}/${prefixlen}`),
         ),
+    /** Interfaces in the host's namespace other than lo and bridges. */
     hostLinks: () =>
       (JSON.parse(ip('-n', host, '-j', 'link', 'show')) as Link[])
         .map(({ ifname }) => ifname)
         .filter((name) => name !== 'lo' && !name.startsWith('br-')),
+    /** The addresses that host-local keeps for sandboxes. */
     leases: () => {
       try {
         return readdirSync(join(dataDir, 'pods')).filter((name) => /^\d/.test(name));
@@ -70,6 +61,7 @@ export function createNetwork(gate: GateFixture): Network {
         return [];
       }
     },
+    /** A configuration for the `bridge` plugin. */
     bridge: () => ({
       type: 'bridge',
       bridge: 'br-test',

@@ -5,7 +5,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { type Assignments, createAssignments, verdictOn } from '../../../node-agent/assignments/assignments.ts';
 import { readCpuClaims } from '../../../node-agent/assignments/cpu-claims.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
+import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
 
 let kubelet: FakeKubelet;
@@ -19,7 +19,7 @@ function setUp(): void {
   const temp = tempDirectories();
 
   beforeEach(() => {
-    kubelet = createFakeKubelet(temp());
+    kubelet = new FakeKubelet(temp());
     kubelet.allocatable = '2-7';
     codes = [];
     logged = recordingLogger();

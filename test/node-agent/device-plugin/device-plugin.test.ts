@@ -9,7 +9,7 @@ import { createDevicePlugin } from '../../../node-agent/device-plugin/device-plu
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { advertisedResources } from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
-import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
+import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
@@ -31,7 +31,7 @@ function setUp(): void {
   beforeEach(() => {
     logged = recordingLogger();
     outcomes = [];
-    kubelet = createFakeKubelet(temp());
+    kubelet = new FakeKubelet(temp());
     stop = new AbortController();
     beforeStart = async () => {};
     plugin = createDevicePlugin({

@@ -4,7 +4,7 @@ import { createHost } from '../../../model/host.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
-import { createFakeAffinity } from './affinity-stand-in.ts';
+import { FakeAffinity } from './affinity-stand-in.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 
@@ -17,7 +17,7 @@ interface PretendProcess {
 
 /** Processes as /proc shows them. */
 function machine() {
-  const affinity = createFakeAffinity();
+  const affinity = new FakeAffinity();
   const processes = new Map<number, PretendProcess>();
   const time = { now: 50_000 };
   const parts: GuestParts = {

@@ -5,13 +5,13 @@ import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import type { GuestThread } from '../../../node-agent/vm-pinning/guest.ts';
 import { createMaskPinning } from '../../../node-agent/vm-pinning/mask-pinning.ts';
 import type { PinnedScope } from '../../../node-agent/vm-pinning/pins-file.ts';
-import { createFakeAffinity } from './affinity-stand-in.ts';
+import { FakeAffinity } from './affinity-stand-in.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 
 /** A guest with threads `CPU n/KVM` from id 100 on, an IO thread (200) and the main thread (201). */
 function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
-  const affinity = createFakeAffinity();
+  const affinity = new FakeAffinity();
   const names = new Map<number, string>();
   const housekeeping: { cpus: CpuSet | undefined; fails: boolean } = { cpus: undefined, fails: false };
   const remembered: (PinnedScope | undefined)[] = [];

@@ -9,7 +9,7 @@ import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/la
 import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
-import { createFakeAffinity } from './affinity-stand-in.ts';
+import { FakeAffinity } from './affinity-stand-in.ts';
 
 /** The cgroup of a container below the mount, as a kubelet with the systemd driver creates it. */
 function containerPath(uid: string, id: string): string {
@@ -37,7 +37,7 @@ export interface VmOptions {
 
 /** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
 export function createScene(root: string) {
-  const affinity = createFakeAffinity();
+  const affinity = new FakeAffinity();
   const cores = Array.from({ length: 32 }, (_, i) => (i < 16 ? `${i},${i + 16}` : `${i + 16},${i + 32}`));
   const host = createHost({ cells: [{ id: 0, cpus: '0-63' }], cores });
   const processes = new Map<number, { name: string; start: number; threads: Map<number, string> }>();

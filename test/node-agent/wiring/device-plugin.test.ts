@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeKubeletConfig } from '../../../node-agent/host/kubelet-config.ts';
 import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
-import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
+import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { config } from '../report/inputs-fixture.ts';
 import { eventually, twoCells as host, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
@@ -46,7 +46,7 @@ describe('the agent’s device plugin duty', () => {
 
   /** Runs the duty with a kubelet whose only pod has a device of the network and these CPUs. */
   const run = async (cpus?: string, { ovs = true } = {}) => {
-    fake = createFakeKubelet(temp());
+    fake = new FakeKubelet(temp());
     metrics = testMetrics();
     if (cpus !== undefined) fake.pods = { 'ns/vm': { compute: cpus } };
     fake.devices = { 'ns/vm': { [PHYSNET]: ['physnet1-0'] } };
