@@ -96,12 +96,6 @@ describe('the CNI plugin at its limits', () => {
       assert.deepEqual([msg, question], ['DPU Not Ready: as last known', '']);
     });
 
-    it('sends a configuration that no socket takes at once', async () => {
-      const conf = { ...gated, x: 'x'.repeat(1_000_000) };
-      assert.equal((await gate.call({ conf })).code, 0);
-      await eventually(() => question.endsWith(JSON.stringify(conf)), 'the configuration has arrived');
-    });
-
     const bounds: [name: string, answer: string, waits: boolean, message: string][] = [
       ['64 bytes without a newline may become a line', 'x'.repeat(64), true, 'DPU Not Ready: as last known'],
       ['65 bytes without a newline are no answer', 'x'.repeat(65), false, 'DPU Not Ready: as last known'],
