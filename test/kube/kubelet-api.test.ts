@@ -6,7 +6,7 @@ import { type Empty, type RegisterRequest, RegistrationService } from '../../kub
 import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { bindUnix, KubeletApiError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
-import { createFakeKubelet } from '../node-agent/kubelet-stand-in.ts';
+import { FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { podResourcesOf } from '../support/pod-resources.ts';
@@ -25,7 +25,7 @@ describe('the sockets of the kubelet', () => {
 
   it('are connected again within the backoff after a restart of the kubelet', async () => {
     const directory = temp();
-    const kubelet = createFakeKubelet(directory);
+    const kubelet = new FakeKubelet(directory);
     const client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
     await kubelet.start();
     await client.list();

@@ -7,7 +7,7 @@ import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { connectQmp, QmpError } from '../../../native/qmp.ts';
-import { createFakeAffinity } from '../../node-agent/vm-pinning/affinity-stand-in.ts';
+import { FakeAffinity } from '../../node-agent/vm-pinning/affinity-stand-in.ts';
 import { root } from '../../support/bundles.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
@@ -53,7 +53,7 @@ describe('plumbline qemu, with a real QEMU', function () {
   for (const [mask, vcpus, expected] of examples) {
     it(`M2: ${mask} on a host of eight CPUs puts ${vcpus} threads on ${expected.join(' and ')}, then the guest runs`, async () => {
       const { socket, vcpus: tids } = await start(vcpus);
-      const affinity = createFakeAffinity();
+      const affinity = new FakeAffinity();
       for (const tid of tids()) affinity.masks.set(tid, CpuSet.range(0, 7));
       affinity.cpusetOf = () => CpuSet.range(0, 7);
       const qmp = await connectQmp(socket);
@@ -191,7 +191,7 @@ describe('plumbline qemu, with a real QEMU', function () {
 
   it('M4: all threads get their previous CPUs back if the kernel refuses to move one of them', async () => {
     const { socket, vcpus } = await start(3);
-    const affinity = createFakeAffinity();
+    const affinity = new FakeAffinity();
     for (const tid of vcpus()) affinity.masks.set(tid, CpuSet.range(0, 7));
     affinity.forbidden.add(vcpus()[2]!);
     const qmp = await connectQmp(socket);

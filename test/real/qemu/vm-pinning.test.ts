@@ -56,7 +56,8 @@ describe('the node agent with a real QEMU and the kernel’s cgroups', function 
     qemu = await startQemu(directory, vcpus, [...objects, ...more]);
     if (isThere) cgroup.add(qemu.pid);
     const scene = createScene(join(directory, 'unused'));
-    scene.launchers.set(UID, launcherPod('vm', UID, ID, mask === undefined ? {} : { [CPU_MASK_ANNOTATION]: mask }));
+    const annotations = mask === undefined ? {} : { [CPU_MASK_ANNOTATION]: mask };
+    scene.launchers.set(UID, launcherPod('vm', UID, ID, { annotations }));
     const { log } = scene.deps;
     const startOf = procProcesses.start;
     const vms = scene.create({
