@@ -2,8 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Scenario } from './scenario.ts';
 
 const BOTH = ['sandbox', 'real'] as const;
-/** Until the daemons have opened their watches again: see SILENCE_SECONDS in kube/watch-stream.ts. */
-const FROZEN_MILLISECONDS = 140_000;
 
 /** Faults of the API server and of the connection to it. */
 export const CONTROL_PLANE: readonly Scenario[] = [
@@ -51,17 +49,6 @@ export const CONTROL_PLANE: readonly Scenario[] = [
         gate.cutWatches();
         await delay(50 + random.below(500));
       }
-    },
-  },
-  {
-    name: 'frozen',
-    title: 'every open connection freezes without an error; new ones work',
-    on: BOTH,
-    vms: 120,
-    admissionsMayFail: true,
-    async run({ world: { gate } }) {
-      gate.freezeOpen();
-      await delay(FROZEN_MILLISECONDS);
     },
   },
   {

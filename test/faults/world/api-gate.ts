@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, request, Agent as TlsAgent } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 
 /**
@@ -15,8 +15,6 @@ export interface ApiGate {
   open(): Promise<void>;
   /** Interrupts every open watch. */
   cutWatches(): void;
-  /** Freezes the open connections: nothing passes any more, without an error. New ones work. */
-  freezeOpen(): void;
   /** The behaviour for requests from now on. */
   behave(how: Behaviour): void;
   /** Watches that were answered with 410. */
@@ -46,8 +44,6 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
   const target = new URL(server);
   const agent = new TlsAgent({ keepAlive: true, ca: serverCa });
   const watches = new Set<ServerResponse>();
-  const sockets = new Set<Socket>();
-  const frozen = new WeakSet<Socket>();
   let behaviour: Behaviour = {};
   let heard: Promise<void> = Promise.resolve();
   let hear: () => void = () => undefined;
@@ -61,9 +57,8 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
       (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         outgoing.flushHeaders();
-        answer.on('data', (bytes) => frozen.has(incoming.socket) || outgoing.write(bytes));
-        answer.on('end', () => frozen.has(incoming.socket) || outgoing.end());
         answer.on('error', () => outgoing.destroy());
+        answer.pipe(outgoing);
       },
     );
     forwarded.on('error', () => outgoing.destroy());
@@ -74,7 +69,7 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
   const handle = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const { mute = false, expireWatches = false } = behaviour;
     if (mute) await heard;
-    if (frozen.has(incoming.socket) || outgoing.destroyed) return;
+    if (outgoing.destroyed) return;
     if (isWatch(incoming)) {
       if (expireWatches) {
         expired++;
@@ -91,9 +86,6 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
   const create = () =>
     createTlsServer({ ...authority.issue(['127.0.0.1']), keepAliveTimeout: 120_000 }, (incoming, outgoing) => {
       void handle(incoming, outgoing);
-    }).on('secureConnection', (socket: Socket) => {
-      sockets.add(socket);
-      socket.once('close', () => sockets.delete(socket));
     });
   let listener = create();
   const open = async () => {
@@ -116,9 +108,6 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
     open,
     cutWatches() {
       for (const watch of watches) watch.destroy();
-    },
-    freezeOpen() {
-      for (const socket of sockets) frozen.add(socket);
     },
     behave(how) {
       behaviour = how;

@@ -57,10 +57,6 @@ export interface DaemonsOptions {
 /** Parameters of a process in addition to the program's own arguments. */
 export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
-/** The options of the shipped image replace NODE_OPTIONS of this process. */
-const CLOCK =
-  process.env['PLUMBLINE_TEST_SPEED'] === undefined ? [] : ['--require', join(import.meta.dirname, 'fast-clock.cjs')];
-
 /** Of webhook and extender. */
 const REPLICAS = 2;
 
@@ -84,7 +80,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     const file = join(dist, `${program}.cjs`);
     const given = {
       args: [...args, ...serving, ...probes],
-      ...together({ nodeArgs: CLOCK, env: shippedNodeOptions(program) }, together(options.process, more)),
+      ...together({ env: shippedNodeOptions(program) }, together(options.process, more)),
     };
     const daemon = supervise({ name, program: file, directory, port, probePort, ...given });
     all.push(daemon);
