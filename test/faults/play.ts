@@ -8,9 +8,6 @@ export const LIMITS: Readonly<Record<Ground, number>> = { sandbox: 30, real: 90 
 
 /** The result of a scenario. */
 export interface Outcome {
-  readonly scenario: string;
-  readonly ground: Ground;
-  readonly held: boolean;
   /** Violations. */
   readonly problems: readonly string[];
   /** Figures of the run. */
@@ -44,7 +41,7 @@ export async function play(scenario: Scenario, { ground, seed, vms, progress }: 
       throw error;
     });
   } catch (error) {
-    return { scenario: scenario.name, ground, held: false, problems: [String(error)], notes, logs: undefined };
+    return { problems: [String(error)], notes, logs: undefined };
   }
   const load = startLoad({ world, seed, vms });
   const telling = setInterval(() => progress?.(`${load.placed} VMs ran`), PROGRESS_SECONDS * 1000);
@@ -66,7 +63,7 @@ export async function play(scenario: Scenario, { ground, seed, vms, progress }: 
   load.stop();
   const held = problems.length === 0;
   await world.stop(!held);
-  return { scenario: scenario.name, ground, held, problems, notes, logs: held ? undefined : world.directory };
+  return { problems, notes, logs: held ? undefined : world.directory };
 }
 
 /** An answer after which the launcher is created again soon: the API server took too long, as on a busy machine. */
