@@ -1,40 +1,25 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import { createGateFixture, PASS } from '../../native/gate.ts';
-import { buildOnce, root } from '../../support/bundles.ts';
+import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { DPUS, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
+import { readyNode, type SeenPod } from '../scheduler/stage.ts';
 
 /** In seconds. */
 export const INTERVAL = 1;
 export const DURATION = 4;
 export const NODE = 'worker-dpu';
 const SYSTEM = 'plumbline-system';
+const MERGE = 'application/merge-patch+json';
 
 /** A real control plane with the extender for its scheduler, and one node whose network runs on a DPU. */
 export type DpuScene = Awaited<ReturnType<typeof createDpuScene>>;
 
-export interface PodObject {
-  readonly metadata: { readonly uid: string; readonly deletionTimestamp?: string };
-  readonly spec: { readonly nodeName?: string };
-  readonly status: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
-  };
-}
-
-/** A copy of the current bundles, so that dist/ may change while the test runs. */
-function copyOfBundles(): string {
-  buildOnce();
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-dist-'));
-  cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
-  return join(directory, 'dist');
-}
-
 export async function createDpuScene() {
-  const dist = copyOfBundles();
+  buildOnce();
   const installed = await installAgents([NODE], WITH_DPUS);
   const { plane } = installed;
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-dpu-'));
@@ -104,15 +89,14 @@ export async function createDpuScene() {
       const state = { running: { startedAt: '2026-01-01T00:00:00Z' } };
       const main = { name: 'main', image: 'x', imageID: 'x', ready: true, restartCount: 0, started: true, state };
       const status = { phase: 'Running', containerStatuses: [main] };
-      await plane.client.patch(`${base}/${name}/status`, 'application/merge-patch+json', { status });
+      await plane.client.patch(`${base}/${name}/status`, MERGE, { status });
       return uid;
     },
-    readPod: async (name: string) => (await plane.client.get(`${base}/${name}`)) as PodObject,
+    readPod: async (name: string) => (await plane.client.get(`${base}/${name}`)) as SeenPod,
     async stop() {
       await Promise.all(daemons.map((daemon) => daemon.stop()));
       await installed.stop();
       gate.remove();
-      rmSync(join(dist, '..'), { recursive: true, force: true });
       rmSync(directory, { recursive: true, force: true });
     },
   };
@@ -127,27 +111,17 @@ export async function createDpuScene() {
       ...more,
     };
     const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
-    const { metadata } = (await plane.client.create(base, object)) as PodObject;
+    const { metadata } = (await plane.client.create(base, object)) as SeenPod;
     return metadata.uid;
   }
 
-  /** The status that a kubelet would report. */
+  /** The labels and the status of a kubelet. */
   async function describeNode(): Promise<void> {
     const path = `/api/v1/nodes/${NODE}`;
-    const labels = { 'k8s.ovn.org/dpu-host': '', 'kubernetes.io/os': 'linux' };
-    await plane.client.patch(path, 'application/merge-patch+json', { metadata: { labels }, spec: { taints: null } });
-    const allocatable = { cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1000' };
-    const now = `${new Date().toISOString().slice(0, 19)}Z`;
-    const ready = {
-      type: 'Ready',
-      status: 'True',
-      reason: 'KubeletReady',
-      message: '',
-      lastHeartbeatTime: now,
-      lastTransitionTime: now,
-    };
-    const status = { allocatable, capacity: allocatable, conditions: [ready] };
-    await plane.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
+    const amounts = { cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1000' };
+    const { metadata, status } = readyNode(NODE, amounts, { labels: { 'k8s.ovn.org/dpu-host': '' } });
+    await plane.client.patch(path, MERGE, { metadata, spec: { taints: null } });
+    await plane.client.patch(`${path}/status`, MERGE, { status });
   }
 
   /** As in the base: a kube-scheduler with the extender in its pod, both with the account of that pod. */
