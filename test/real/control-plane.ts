@@ -91,7 +91,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
   const data = await mkdtemp(join(await memoryOrDisk(), 'plumbline-etcd-'));
   const etcdUrl = `http://127.0.0.1:${etcdPort}`;
   const peerUrl = `http://127.0.0.1:${peerPort}`;
-  const etcd = start('etcd', [
+  start('etcd', [
     ...['--data-dir', data, '--listen-client-urls', etcdUrl, '--advertise-client-urls', etcdUrl],
     ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
     ...['--initial-cluster', `default=${peerUrl}`],
@@ -163,7 +163,6 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
     client,
     adminKubeconfig,
     kubeconfig,
-    etcd,
     /** The running one. */
     get apiServer() {
       return apiServer;

@@ -25,21 +25,6 @@ export const CONTROL_PLANE: readonly Scenario[] = [
     },
   },
   {
-    name: 'etcd-paused',
-    title: 'etcd is stopped and continued (on the sandbox: requests are accepted and answered late)',
-    on: BOTH,
-    vms: 120,
-    admissionsMayFail: true,
-    async run({ world: { real, gate }, random }) {
-      const paused = 6000 + random.below(6000);
-      if (real === undefined) gate.behave({ mute: true });
-      else real.plane.etcd.signal('SIGSTOP');
-      await delay(paused);
-      if (real === undefined) gate.behave({});
-      else real.plane.etcd.signal('SIGCONT');
-    },
-  },
-  {
     name: 'watch-cut',
     title: 'every watch is interrupted repeatedly',
     on: BOTH,
@@ -58,13 +43,13 @@ export const CONTROL_PLANE: readonly Scenario[] = [
     vms: 120,
     admissionsMayFail: true,
     async run({ world: { real, gate }, random, note }) {
-      gate.behave({ expireWatches: true });
+      gate.expireWatches(true);
       for (let i = 0; i < 10; i++) {
         gate.cutWatches();
         await delay(100 + random.below(500));
         if (i === 5) await real?.plane.compact();
       }
-      gate.behave({});
+      gate.expireWatches(false);
       note(`${gate.expired} watches were answered with 410`);
       if (gate.expired === 0) throw new Error('no watch was answered with 410');
     },

@@ -43,18 +43,12 @@ describe('the node agent with a real QEMU and the kernel’s cgroups', function 
   });
 
   /** A launcher's QEMU in a container's cgroup with the CPUs 0-1, and an agent that looks as often as one does. */
-  const start = async (
-    vcpus: number,
-    mask: string | undefined,
-    io: number,
-    more: readonly string[] = [],
-    { checkInterval = 1, isThere = true } = {},
-  ) => {
+  const start = async (vcpus: number, mask: string | undefined, io: number, more: readonly string[] = []) => {
     const directory = temp();
     cgroup = makeContainerCgroup(directory, UID, ID, '0-1');
     const objects = Array.from({ length: io }, (_, i) => ['-object', `iothread,id=iothread${i + 1}`]).flat();
     qemu = await startQemu(directory, vcpus, [...objects, ...more]);
-    if (isThere) cgroup.add(qemu.pid);
+    cgroup.add(qemu.pid);
     const scene = createScene(join(directory, 'unused'));
     scene.launchers.set(UID, launcherPod('vm', UID, ID, mask === undefined ? {} : { [CPU_MASK_ANNOTATION]: mask }));
     const { log } = scene.deps;
@@ -67,7 +61,7 @@ describe('the node agent with a real QEMU and the kernel’s cgroups', function 
       processes: procProcesses,
       now: () => performance.now(),
       host: () => createHost({ cells: [{ id: 0, cpus: String(online) }], cores: [...online].map(String) }),
-      checkInterval,
+      checkInterval: 1,
     });
     const run = () => {
       const controller = new AbortController();
@@ -83,36 +77,6 @@ describe('the node agent with a real QEMU and the kernel’s cgroups', function 
     for (const tid of tids) affinity.set(tid, CpuSet.parse(cpus).toWords(2));
   };
   const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
-
-  it('M2: each vCPU has the CPUs of its mask entry before the guest runs, and the emulator is not moved', async () => {
-    const { vms, run } = await start(3, '1:0:all', 1);
-    run();
-    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
-    assert.deepEqual(qemu.vcpus().map(allowedList), ['1', '0', '0-1']);
-    assert.deepEqual([listsOf(qemu.emulator()), listsOf(qemu.ioThreads())], ['0-1', '0-1']);
-    const threads = vms.status().vms[0]?.threads.filter(({ role }) => role.startsWith('vCPU'));
-    assert.deepEqual(
-      threads?.map(({ role, desired, allowed }) => [role, desired, allowed]),
-      [
-        ['vCPU 0', '1', '1'],
-        ['vCPU 1', '0', '0'],
-        ['vCPU 2', '0-1', '0-1'],
-      ],
-    );
-  });
-
-  it('M2: a VM that starts without a pause is pinned when QEMU appears, long before the next check', async () => {
-    const { vms, run } = await start(2, '1:0', 0, [], { checkInterval: 60, isThere: false });
-    run();
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    assert.deepEqual([vms.pinning(), listsOf(qemu.vcpus())], [[], '0-1']);
-    cgroup.add(qemu.pid);
-    const qmp = await connectQmp(qemu.socket);
-    await qmp.execute('cont');
-    qmp.close();
-    await eventually(() => vms.pinning()[0]?.state === 'pinned', 'pinned');
-    assert.deepEqual(qemu.vcpus().map(allowedList), ['1', '0']);
-  });
 
   it('M2: the whole VM returns to its entry within 2 s after each rewrite by a process like virt-handler', async () => {
     const { vms, run } = await start(1, '1', 1);
