@@ -22,8 +22,8 @@ export interface InstanceFacts {
   readonly phase: string;
   readonly reason?: string | undefined;
   readonly refusal?: string | undefined;
-  /** The current pause. `atStart`: Plumbline made the VMI start with it. */
-  readonly pause?: { readonly atStart: boolean; readonly text: string } | undefined;
+  /** The current pause. `atStart`: Plumbline made the VMI start with it. `since`: RFC 3339, '' if unknown. */
+  readonly pause?: { readonly atStart: boolean; readonly text: string; readonly since: string } | undefined;
 }
 
 /** A launcher that a kubelet rejected and KubeVirt has deleted since, from its Event. */
@@ -80,6 +80,8 @@ export interface VmFacts {
   readonly search?: SearchFacts | undefined;
   /** Nodes whose agents are silent; only used without `search`. */
   readonly silent?: ReadonlySet<string> | undefined;
+  /** Milliseconds since 1970; undefined: no state depends on its age. */
+  readonly now?: number | undefined;
   /** Messages of its latest Events that matter before it runs. */
   readonly events?:
     | {
@@ -109,7 +111,7 @@ export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['
   if (condition === undefined) return undefined;
   const [reason, since] = [condition.reason ?? '', condition.lastTransitionTime ?? ''];
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
-  return { atStart: isPausedAtStart(record, { reason, since }), text: reason };
+  return { atStart: isPausedAtStart(record, { reason, since }), text: reason, since };
 }
 
 /** By kube-scheduler, or, `too-large`, because the node could not hold the pod even if it were empty. */

@@ -18,6 +18,8 @@ export interface LauncherObjects {
   readonly silent: ReadonlySet<string> | undefined;
   readonly instances: readonly ExplainedVmi[];
   readonly scheduler?: SchedulerFacts | undefined;
+  /** Milliseconds since 1970. */
+  readonly now: number;
   /** Events that matter before a launcher runs. */
   readonly events?: readonly Occurrence[];
 }
@@ -27,7 +29,7 @@ export const vmiOwner = ({ metadata }: Pick<ExplainedPod, 'metadata'>) =>
 
 /** The state of each launcher, as in `plumbline explain`, without checking every node for those that wait. */
 export function launcherStates(
-  { nodes, hosts, silent, instances, scheduler, events = [] }: LauncherObjects,
+  { nodes, hosts, silent, instances, scheduler, now, events = [] }: LauncherObjects,
   launchers: readonly ExplainedPod[],
 ): Map<ExplainedPod, VmState> {
   const byName = new Map(nodes.map((node) => [node.metadata.name ?? '', node]));
@@ -46,7 +48,7 @@ export function launcherStates(
           : nodeFacts(pod.metadata, deadDpu(byName.get(at)), reports.get(at), silent?.has(at) === true);
       const own = { namespace, name: owner?.name ?? name, kind: kindOf(vmi), instance: vmi && instanceFacts(vmi) };
       const about = latest.filter(({ involvedObject }) => involvedObject.uid === uid);
-      return [pod, vmState({ ...own, pod, node, scheduler, silent, events: eventFacts(about, uid) })];
+      return [pod, vmState({ ...own, pod, node, scheduler, silent, now, events: eventFacts(about, uid) })];
     }),
   );
 }

@@ -81,6 +81,7 @@ export const REASONS = {
   PinningNotReported: row('broken', 'paused until the agent of the node reports'),
   PinningRefused: row('broken', 'paused: the agent of the node cannot apply the CPU mask'),
   AboutToResume: row('waiting', 'pinned, and not resumed yet by the extender'),
+  NotResumed: row('broken', 'pinned, and not resumed by the extender for more than a minute'),
   Paused: row('stopped', 'paused'),
 
   // On a node, running or not.

@@ -49,7 +49,7 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   return byLastReport(node, at, aligned(facts, at, needs, host, assigned));
 }
 
-export const agentSilent = (at: string): Cause => ({
+const agentSilent = (at: string): Cause => ({
   reason: 'AgentSilent',
   text: `on ${at}, whose agent has stopped reporting`,
   remedies: [checkAgent(at)],
@@ -113,7 +113,7 @@ function farFrom(
   ];
 }
 
-export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
+function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
   const { pinning } = facts.node ?? {};
   const about = pinning?.message === undefined ? '' : `: ${pinning.message}`;
   if (pinning?.state === 'pinned') {
@@ -126,33 +126,52 @@ export function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Caus
   return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
 }
 
-export function pausedVm(
-  facts: Named & Pick<VmFacts, 'node' | 'scheduler'>,
-  at: string,
-  pause: NonNullable<InstanceFacts['pause']>,
-): Cause {
-  if (pause.atStart && facts.node !== undefined) return beforePinning(facts, at, facts.node.pinning);
+type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'scheduler' | 'now'>;
+type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
+
+/** The state of a running VM with a CPU mask; the most important fact first. */
+export function runningMaskedVm(facts: MaskedVmFacts, at: string, pause: InstanceFacts['pause']): Cause[] {
+  return pause === undefined ? byLastReport(facts.node, at, [maskedVm(facts, at)]) : [pausedVm(facts, at, pause)];
+}
+
+export function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause {
+  if (pause.atStart && facts.node !== undefined) return beforePinning(facts, at, facts.node.pinning, pause.since);
   const text = `it is on ${at} and does not run${pause.text === '' ? '' : `: ${pause.text}`}`;
   const { name, namespace } = facts;
   const unpause = virtctl('unpause', 'vmi', name, '-n', namespace);
   return { reason: 'Paused', text, remedies: [remedy('unpause', 'resume it, unless the pause is intended', unpause)] };
 }
 
+/** Seconds from the pause after which the extender, which resumes a pinned VM within seconds, is at fault. */
+const RESUME_SECONDS = 60;
+
 function beforePinning(
-  facts: Named & Pick<VmFacts, 'scheduler'>,
+  facts: Omit<PausedVmFacts, 'node'>,
   at: string,
   pinning: NodeStateFacts['pinning'],
+  since: string,
 ): Cause {
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
   if (pinning === undefined) {
     const missing = `${waits}; its agent has not reported yet`;
-    return { reason: 'PinningNotReported', text: missing, remedies: [checkAgent(at)] };
+    const look = remedy(
+      'check-agent',
+      `check whether the agent on ${at} runs and has found its QEMU`,
+      plumbline('doctor', 'agents'),
+      plumbline('vm', 'status', at),
+    );
+    return { reason: 'PinningNotReported', text: missing, remedies: [look] };
   }
   if (pinning.state === 'pinned') {
     const { away, extenderAway = away } = facts.scheduler ?? {};
     if (extenderAway !== undefined) {
       const text = `it is on ${at}, its vCPUs are pinned, but nothing resumes it: ${extenderAway}`;
       return { reason: 'ExtenderAway', text, remedies: [bringSchedulerBack()] };
+    }
+    const pausedSeconds = ((facts.now ?? Number.NaN) - Date.parse(since)) / 1000;
+    if (pausedSeconds > RESUME_SECONDS) {
+      const text = `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it for ${Math.floor(pausedSeconds / 60)} min`;
+      return { reason: 'NotResumed', text, remedies: [bringSchedulerBack()] };
     }
     const wait = remedy(
       'wait',

@@ -11,13 +11,12 @@ import {
   nodeFacts,
   rejectionFacts,
 } from '../../diagnosis/vm-facts.ts';
-import { schedulerFacts } from '../../diagnosis/waiting.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host.ts';
 import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
-import { readScheduler, readSchedulerReadiness } from '../extender/ask.ts';
+import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readAgentLeases, readHost, readOne, undefinedIfForbidden } from '../support/lists.ts';
 import { type ExtenderChoice, searchNodes } from './search.ts';
@@ -34,9 +33,7 @@ export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {
   const { kind, namespace, name, pod } = subject;
   const facts = factsOf(subject, now);
-  const election = pod === undefined ? undefined : await readScheduler(cluster.client, now);
-  const isPaused = facts.instance?.pause !== undefined;
-  const scheduler = isPaused ? schedulerFacts(election, await readSchedulerReadiness(cluster.client)) : election;
+  const scheduler = pod === undefined ? undefined : await readScheduler(cluster.client, now);
   const own: VmFacts = { ...facts, scheduler };
   const isWaiting = pod !== undefined && vmState(own).state === 'unscheduled';
   const search = isWaiting ? await searchNodes(cluster, pod, choice, now) : undefined;
@@ -85,6 +82,7 @@ export function factsOf(subject: Subject, now: number): VmFacts {
     machine: vm && machineFacts(vm, now),
     instance: vmi && instanceFacts(vmi),
     rejection: rejectionFacts(rejections, now),
+    now,
     annotations: vmi?.metadata.annotations ?? vm?.spec.template?.metadata?.annotations,
     pod,
     events: eventFacts(events, pod?.metadata.uid),

@@ -2,6 +2,7 @@ import { type IncomingMessage, request } from 'node:http';
 import * as z from 'zod';
 import type { SchedulerFacts } from '../../diagnosis/facts.ts';
 import { hasReadyReplica } from '../../diagnosis/objects.ts';
+import { schedulerFacts } from '../../diagnosis/waiting.ts';
 import { readText } from '../../kube/calls.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
@@ -179,17 +180,17 @@ export function leaderless(name: string, election: Election | undefined): string
   return `the Lease ${name} was last renewed ${Math.round(age)} s ago`;
 }
 
-/** Empty if the user may not read the Lease. @param now milliseconds since 1970 @throws KubeError */
-export async function readScheduler(
-  client: Pick<KubeClient, 'get' | 'clockOffset'>,
-  now: number,
-): Promise<SchedulerFacts> {
-  const election = await readElection(client, SCHEDULER_LEASE, now).then((value) => ({ value }), undefinedIfForbidden);
-  return election === undefined ? {} : electionFacts(election.value);
+/** Unknown is what the user may not read. @param now milliseconds since 1970 @throws KubeError */
+export async function readScheduler(client: KubeClient, now: number): Promise<SchedulerFacts> {
+  const [election, isReady] = await Promise.all([
+    readElection(client, SCHEDULER_LEASE, now).then((value) => ({ value }), undefinedIfForbidden),
+    readSchedulerReadiness(client),
+  ]);
+  return schedulerFacts(election && electionFacts(election.value), isReady) ?? {};
 }
 
 /** Whether a replica of Plumbline's own scheduler is ready; undefined if there is none or it may not be read. */
-export async function readSchedulerReadiness(client: KubeClient): Promise<boolean | undefined> {
+async function readSchedulerReadiness(client: KubeClient): Promise<boolean | undefined> {
   const deployments = await readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, countedReplicas);
   const own = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
   return own && hasReadyReplica(own);

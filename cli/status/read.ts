@@ -15,10 +15,9 @@ import {
 import { type Stage, VERDICTS, WAITING_STAGES } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
-import { schedulerFacts } from '../../diagnosis/waiting.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { byName, groupBy } from '../../model/lists.ts';
-import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER } from '../../model/names.ts';
+import { NAMESPACE, PREDICTION_DIFFERS } from '../../model/names.ts';
 import { tolerant } from '../doctor/facts/facts.ts';
 import { deployment } from '../doctor/facts/objects.ts';
 import { theOneThatMatters } from '../explain/subject.ts';
@@ -130,24 +129,20 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
   return { topologies, nodes, agents, machines, launched, ...state };
 }
 
-function schedulerOf({ scheduler, deployments }: Pick<StatusFacts, 'scheduler' | 'deployments'>) {
-  const own = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
-  return schedulerFacts(scheduler, own && hasReadyReplica(own));
-}
-
 function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
   const relevant = [...facts.launched].flatMap(([vm, pods]) => {
     const pod = theOneThatMatters(pods);
     return pod === undefined ? [] : [{ vm, pod }];
   });
-  const { topologies, nodes, agents, instances, cannotEvict } = facts;
+  const { topologies, nodes, agents, instances, cannotEvict, scheduler } = facts;
   const states = launcherStates(
     {
       nodes: nodes ?? [],
       hosts: hostsOf(topologies).hosts,
       silent: agents.value?.silent,
       instances: instances.value ?? [],
-      scheduler: schedulerOf(facts),
+      scheduler,
+      now,
       events: cannotEvict.value ?? [],
     },
     relevant.map(({ pod }) => pod),

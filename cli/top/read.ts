@@ -48,7 +48,7 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
   const launchers = (pods ?? []).filter((pod) => vmiOwner(pod) !== undefined);
   const instances = new Map((vmis ?? []).map((vmi) => [vmi.metadata.uid, vmi]));
   const states = launcherStates(
-    { nodes: nodes ?? [], hosts, silent: agents?.silent, instances: vmis ?? [] },
+    { nodes: nodes ?? [], hosts, silent: agents?.silent, instances: vmis ?? [], now },
     launchers,
   );
   const launched = new Map(

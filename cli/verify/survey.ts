@@ -1,14 +1,15 @@
 import * as z from 'zod';
-import { pauseOf } from '../../diagnosis/facts.ts';
+import { type Cause, pauseOf, STOPPED_REPORT } from '../../diagnosis/facts.ts';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
-import { agentSilent, maskedVm, pausedVm } from '../../diagnosis/running.ts';
+import { runningMaskedVm } from '../../diagnosis/running.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { maskedVmOf, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
+import { readScheduler } from '../extender/ask.ts';
 import { assertReported, readAgentLeases, readAll, readTopologies } from '../support/lists.ts';
 
 type VerifyFacts = Awaited<ReturnType<typeof readVerifyFacts>>;
@@ -23,12 +24,13 @@ const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; 
 /** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readVerifyFacts(client: KubeClient, namespace: string | undefined, now: number) {
   const within = namespace === undefined ? API : `${API}/namespaces/${namespace}`;
-  const [machines, instances, nodes, topologies, leases] = await Promise.all([
+  const [machines, instances, nodes, topologies, leases, scheduler] = await Promise.all([
     readIfInstalled(client, `${within}/virtualmachines`, virtualMachine),
     readIfInstalled(client, `${within}/virtualmachineinstances`, startedInstance),
     readAll(client, '/api/v1/nodes', labelled),
     readTopologies(client),
     readAgentLeases(client, now),
+    readScheduler(client, now),
   ]);
   assertReported(topologies);
   const { hosts } = hostsOf(topologies);
@@ -65,9 +67,10 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
       name: metadata.name ?? '',
       labels: new Map(Object.entries(metadata.labels ?? {})),
     })),
-    // The last report of an agent with an expired Lease is old.
-    hosts: hosts.filter(({ name }) => leases?.silent.has(name) !== true),
+    hosts,
     silent: leases?.silent ?? new Set<string>(),
+    scheduler,
+    now,
   };
 }
 
@@ -91,13 +94,15 @@ function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status
 export type Verification = ReturnType<typeof verifyMasks>;
 export type VmFinding = ReturnType<typeof findingOf> & { readonly running: ReturnType<typeof runningOf> };
 
-export function verifyMasks({ vms, nodes, hosts, silent }: VerifyFacts) {
+export function verifyMasks(facts: VerifyFacts) {
+  const { vms, nodes, hosts, silent } = facts;
   const byName = new Map(hosts.map((host) => [host.name, host]));
   const surveyed = nodes.map(({ name, labels }): SurveyedNode => {
-    const host = byName.get(name);
+    // The last report of an agent with an expired Lease is old.
+    const host = silent.has(name) ? undefined : byName.get(name);
     return { name, label: (key) => labels.get(key), host: host && maskHostOf(host.host) };
   });
-  const findings = vms.map((vm) => ({ ...findingOf(vm, surveyed), running: runningOf(vm, byName, silent) }));
+  const findings = vms.map((vm) => ({ ...findingOf(vm, surveyed, silent), running: runningOf(vm, byName, facts) }));
   return {
     vms: findings,
     withoutNode: findings.filter((finding) => finding.nodes.length === 0).length,
@@ -112,7 +117,7 @@ export function isNotApplied({ running }: Pick<VmFinding, 'running'>): boolean {
   return running?.reason === 'PinningRefused' || running?.reason === 'MaskNotApplied';
 }
 
-function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[]) {
+function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], silent: ReadonlySet<string>) {
   const verdicts = surveyMask(vm.masked, nodes).map(({ node, verdict }) => ({ node: node.name, verdict }));
   return {
     namespace: vm.namespace,
@@ -122,7 +127,7 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[]) {
     nodes: verdicts.flatMap(({ node, verdict }) => (verdict.fits ? [node] : [])),
     fallBack: verdicts.flatMap(({ node, verdict }) => (verdict.fits && verdict.fellBack ? [node] : [])),
     refused: verdicts.flatMap(({ node, verdict }) =>
-      verdict.fits ? [] : [{ node, reason: verdict.reason, message: verdict.text }],
+      verdict.fits ? [] : [{ node, reason: verdict.reason, message: silent.has(node) ? STOPPED_REPORT : verdict.text }],
     ),
   };
 }
@@ -130,7 +135,7 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[]) {
 function runningOf(
   { running, namespace, name, kind }: MaskedMachine,
   hosts: ReadonlyMap<string, ReportedHost>,
-  silent: ReadonlySet<string>,
+  { silent, scheduler, now }: Pick<VerifyFacts, 'silent' | 'scheduler' | 'now'>,
 ) {
   if (running === undefined) return undefined;
   const { node, pods } = running;
@@ -139,9 +144,11 @@ function runningOf(
     namespace,
     name,
     kind: kind === 'VirtualMachine' ? ('vm' as const) : ('vmi' as const),
-    node: { silent: false, assigned: [], pinning },
+    node: { silent: silent.has(node), assigned: [], pinning },
+    scheduler,
+    now,
   };
-  const current = running.pause === undefined ? maskedVm(facts, node) : pausedVm(facts, node, running.pause);
-  const cause = silent.has(node) ? agentSilent(node) : current;
-  return { node, verdict: REASONS[cause.reason].verdict, ...cause };
+  const causes = runningMaskedVm(facts, node, running.pause);
+  const [{ reason, remedies }] = causes as [Cause];
+  return { node, verdict: REASONS[reason].verdict, reason, text: causes.map(({ text }) => text).join('; '), remedies };
 }

@@ -79,6 +79,8 @@ export interface PodContent {
   readonly noLauncher?: true | undefined;
   readonly cpus: number;
   readonly wholeCores: boolean;
+  /** Absent without one. */
+  readonly mask?: string | undefined;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
 }
 

@@ -49,7 +49,10 @@ interface Fault {
   readonly area: string;
 }
 
-const NO_LEADER: Fault = { text: 'Plumbline’s scheduler has no leader: new VMs stay pending', area: 'extender' };
+const NO_LEADER: Fault = {
+  text: 'Plumbline’s scheduler has no leader: new VMs stay pending, and starting VMs with a CPU mask stay paused',
+  area: 'extender',
+};
 
 /** By the name of the Deployment without its prefix. */
 const NOT_READY: Readonly<Record<string, Fault>> = {
@@ -58,7 +61,7 @@ const NOT_READY: Readonly<Record<string, Fault>> = {
     area: 'webhook',
   },
   scheduler: {
-    text: 'The scheduler is down (no replica is ready): new VMs that use Plumbline stay pending',
+    text: 'The scheduler is down (no replica is ready): new VMs that use Plumbline stay pending, or paused with a CPU mask',
     area: 'extender',
   },
 };

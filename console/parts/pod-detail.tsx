@@ -11,22 +11,25 @@ import { History } from './history.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 import { requestsOf } from './waiting-list.tsx';
 
+const leftText = (node: string | undefined) =>
+  node ? `It was placed on ${node}.` : 'This pod no longer waits: it was placed or deleted.';
+
 /** The scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
   changes.value;
   const pod = store.podNamed(name);
   const launcher = pod && podName(pod);
   const answer = useDiagnosis(pod?.noLauncher ? 'vm' : 'pod', launcher, pod?.unscheduled);
-  const isStarted = pod === undefined && vms.value.some((vm) => vm.name === name);
-  const kind = pod?.vm === undefined && !isStarted ? 'Pod' : 'VM';
+  const started = pod === undefined ? vms.value.find((vm) => vm.name === name) : undefined;
+  const kind = pod?.vm === undefined && started === undefined ? 'Pod' : 'VM';
   const title = pod?.key ?? name;
   const { text, verdict } = (answer !== undefined && 'data' in answer ? answer.data : pod) ?? {};
   return (
     <Detail title={title} kind={kind} back={{ list: 'waiting' }}>
       {pod === undefined ? (
         <p>
-          {ready.value ? 'This pod no longer waits: it was placed or deleted.' : 'Loading …'}{' '}
-          {isStarted && <a href={hashOf({ list: 'vms', chosen: name })}>Its state now</a>}
+          {ready.value ? leftText(started?.node) : 'Loading …'}{' '}
+          {started && <a href={hashOf({ list: 'vms', chosen: name })}>Its state now</a>}
         </p>
       ) : (
         <>

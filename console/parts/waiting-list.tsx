@@ -74,13 +74,14 @@ function cellsOf(pod: PodItem) {
   ];
 }
 
-type Requests = Pick<PodItem, 'noLauncher' | 'cpus' | 'wholeCores' | 'networks'>;
+type Requests = Pick<PodItem, 'noLauncher' | 'cpus' | 'wholeCores' | 'mask' | 'networks'>;
 
-export function requestsOf({ noLauncher, cpus, wholeCores, networks }: Requests): string {
+export function requestsOf({ noLauncher, cpus, wholeCores, mask, networks }: Requests): string {
   if (noLauncher) return 'no launcher';
   const required = networks.filter(([, affinity]) => affinity === 'required').map(([network]) => network);
+  const shared = mask === undefined ? 'shared CPUs' : `CPU mask ${mask}`;
   return [
-    cpus === 0 ? 'shared CPUs' : `${countWords(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,
+    cpus === 0 ? shared : `${countWords(cpus, 'CPU')}${wholeCores ? ' as whole cores' : ''}`,
     ...(required.length > 0 ? [`near ${required.join(', ')}`] : []),
   ].join(' ');
 }

@@ -1,4 +1,5 @@
-import type { Cause } from '../../diagnosis/facts.ts';
+import type { SchedulerFacts } from '../../diagnosis/facts.ts';
+import type { Reason } from '../../diagnosis/reasons.ts';
 import { startRefusal } from '../../diagnosis/vm-facts.ts';
 import { schedulerFacts, schedulerFault } from '../../diagnosis/waiting.ts';
 import { SCHEDULER } from '../../model/names.ts';
@@ -14,11 +15,14 @@ export const endRecord = (key: string): string => JSON.stringify([key.slice(0, 1
 
 const targetOf = ({ node, nominated }: ShownPod): string | undefined => node ?? nominated;
 
-function faultOf({ leader, notReady }: Status): Cause | undefined {
+function schedulerOf({ leader, notReady }: Status): SchedulerFacts | undefined {
   if (leader === undefined) return undefined;
   const away = leader === null ? `no replica of ${SCHEDULER} is the leader` : undefined;
-  return schedulerFault(schedulerFacts({ away }, !notReady.includes(SCHEDULER)));
+  return schedulerFacts({ away }, !notReady.includes(SCHEDULER));
 }
+
+/** Reasons that depend on the time since the pause. */
+const UNTIL_RESUMED: readonly string[] = ['AboutToResume', 'NotResumed'] satisfies Reason[];
 
 const byAge = (a: ShownPod, b: ShownPod): number =>
   Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);
@@ -85,11 +89,12 @@ export class Feed {
   /** Writes records of the changes since the last call. */
   update(cluster: Cluster, status: Status): void {
     const wasComplete = this.#complete;
+    const scheduler = schedulerOf(status);
+    this.#takeSurroundings({ scheduler, fault: schedulerFault(scheduler), silent: cluster.stale });
     const there = new Map([...this.#dirtyNodes].map((name): [string, ShownPod[]] => [name, []]));
     if (there.size > 0) for (const pod of this.#pods.values()) there.get(targetOf(pod) ?? '')?.push(pod);
-    for (const [name, pods] of there) this.#writeNode(name, pods, cluster);
     this.#dirtyNodes.clear();
-    this.#takeSurroundings({ fault: faultOf(status), silent: cluster.stale });
+    for (const [name, pods] of there) this.#writeNode(name, pods, cluster);
     for (const uid of this.#dirtyPods) this.#writePod(uid, cluster);
     this.#dirtyPods.clear();
     this.#writeVms(cluster);
@@ -116,17 +121,22 @@ export class Feed {
     // The node's report may say that the agent refused a pod's start.
     for (const { uid } of coming) this.#dirtyPods.add(uid);
     for (const pod of pods) {
-      const entry = pod.pending || pod.running === undefined ? undefined : runningEntry(pod, cluster);
+      const entry =
+        pod.pending || pod.running === undefined ? undefined : runningEntry(pod, cluster, this.#surroundings.scheduler);
+      if (UNTIL_RESUMED.includes(entry?.[4] ?? '')) this.#dirtyNodes.add(name);
       this.#write(keyOf('r', pod.uid), entry && ['r', pod.uid, entry]);
     }
   }
 
-  /** All pods that wait for a node follow its state and the agents'. */
+  /** Pods that wait for a node, and those that wait for the extender on it, follow its state and the agents'. */
   #takeSurroundings(surroundings: Surroundings): void {
     const textOf = ({ fault, silent = new Set() }: Surroundings) => [fault?.text, ...silent].join();
     if (textOf(surroundings) === textOf(this.#surroundings)) return;
     this.#surroundings = surroundings;
-    for (const { uid, node } of this.#pods.values()) if (node === undefined) this.#dirtyPods.add(uid);
+    for (const { uid, node, needs } of this.#pods.values()) {
+      if (node === undefined) this.#dirtyPods.add(uid);
+      else if (needs.mask !== undefined) this.#dirtyNodes.add(node);
+    }
   }
 
   #writePod(uid: string, cluster: Cluster): void {

@@ -1,4 +1,4 @@
-import type { Cause, NodeGroup } from '../../diagnosis/facts.ts';
+import type { Cause, NodeGroup, SchedulerFacts } from '../../diagnosis/facts.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
 import { DEAD_DPU } from '../../diagnosis/objects.ts';
 import { ownersByCpu } from '../../diagnosis/owner-letters.ts';
@@ -91,6 +91,7 @@ function remediesOf(problem: NodeProblem, node: string): RemedyEntry[] {
 }
 
 export interface Surroundings {
+  readonly scheduler?: SchedulerFacts | undefined;
   /** Why Plumbline's own scheduler places no pod. */
   readonly fault?: Cause | undefined;
   readonly silent?: ReadonlySet<string>;
@@ -103,7 +104,8 @@ export function podContent(
   { fault, silent }: Surroundings = {},
 ): PodContent {
   const { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks } = pod;
-  const common = { namespace, name, vm, since, node, nominated, unscheduled, rejected, cpus, wholeCores, networks };
+  const asks = { cpus, wholeCores, networks, mask: maskText(pod) };
+  const common = { namespace, name, vm, since, node, nominated, unscheduled, rejected, ...asks };
   // The pod's own objects contain neither the refusal nor the fault.
   const cause = refusal === undefined ? fault : allocationRefused(node ?? '', refusal);
   if (cause === undefined || (refusal === undefined && !pod.waitsForScheduler)) {
@@ -118,16 +120,23 @@ export function podContent(
 /** Characters of a mask; its owner determines the length. */
 const MAX_MASK_CHARACTERS = 120;
 
-/** Undefined if the node's record contains all details. */
-export function runningEntry(pod: ShownPod, cluster: NodeSource): RunningEntry | undefined {
-  const { verdict, reason, text, remedies } = stateWhereItRuns(pod, cluster);
-  const { mask } = pod.needs;
-  if (verdict === 'ok' && mask === undefined) return undefined;
-  const maskText = mask === undefined ? '' : maskRequestKey(mask).slice(0, MAX_MASK_CHARACTERS);
-  return [labelOf(pod), pod.node ?? '', maskText, verdict, reason, text, remedies];
+function maskText({ needs: { mask } }: ShownPod): string | undefined {
+  return mask && maskRequestKey(mask).slice(0, MAX_MASK_CHARACTERS);
 }
 
-function stateWhereItRuns(pod: ShownPod, cluster: NodeSource) {
+/** Undefined if the node's record contains all details. */
+export function runningEntry(
+  pod: ShownPod,
+  cluster: NodeSource,
+  scheduler: SchedulerFacts | undefined,
+): RunningEntry | undefined {
+  const { verdict, reason, text, remedies } = stateWhereItRuns(pod, cluster, scheduler);
+  const mask = maskText(pod);
+  if (verdict === 'ok' && mask === undefined) return undefined;
+  return [labelOf(pod), pod.node ?? '', mask ?? '', verdict, reason, text, remedies];
+}
+
+function stateWhereItRuns(pod: ShownPod, cluster: NodeSource, scheduler: SchedulerFacts | undefined) {
   const { namespace, name, vm, node = '', needs, bypasses } = pod;
   const vmi = vm === undefined ? undefined : cluster.instances.get(`${namespace}/${vm}`);
   // During a migration the launcher on the other node is the target.
@@ -138,7 +147,7 @@ function stateWhereItRuns(pod: ShownPod, cluster: NodeSource) {
   const report = cluster.reports.get(node);
   const reported = report && { host: report.shape?.empty, status: report };
   const place = nodeFacts({ ...pod, uid: pod.kubeletUid }, dead, reported, cluster.stale.has(node));
-  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: place };
+  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: place, scheduler, now: Date.now() };
   return shownState(runningState(facts, node, needs, bypasses));
 }
 

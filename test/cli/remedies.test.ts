@@ -55,6 +55,11 @@ describe('suggested commands', function () {
       // The doctor watches the Leases of DPUs for 25 s by default.
       const quick = args.includes('dpu') ? [...args, '--watch', '1'] : args;
       const { status, stderr } = await plumbline(quick, { kubeconfig: cluster.kubeconfig });
+      // It asks the node's agent, which this cluster does not have.
+      if (args[0] === 'vm') {
+        assert.match(stderr, /no agent runs on node/);
+        continue;
+      }
       assert.ok(status <= 1, `plumbline ${args.join(' ')}: ${status} ${stderr}`);
       assert.equal(stderr, '');
     }

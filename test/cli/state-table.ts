@@ -516,6 +516,12 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: masked(),
     report: pinning('pinned'),
   }),
+  one('pinned, and not resumed for minutes', ['paused', 'broken', 'NotResumed'], ['bring-scheduler-back'], {
+    vm: maskedVm,
+    vmi: pausedVmi(`paused ${SECONDS_AGO(130)}`, SECONDS_AGO(130)),
+    pod: masked(),
+    report: pinning('pinned'),
+  }),
   one('paused by its user', ['paused', 'stopped', 'Paused'], ['unpause'], {
     vm: maskedVm,
     vmi: pausedVmi('resumed'),

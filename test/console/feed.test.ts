@@ -308,7 +308,8 @@ describe('the stream of the console', () => {
   });
 
   it('lists what waits for Plumbline’s scheduler as broken while that does not answer, also a pod that waited before', async () => {
-    await start({ nodes: { n1: statusOf() } });
+    const pinning = [{ podUID: 'm', namespace: 'east', podName: 'p', state: 'pinned' as const, vcpus: 2 }];
+    await start({ nodes: { n1: statusOf({ pinning }) } });
     const metadata = { name: 'plumbline-scheduler', namespace: NAMESPACE };
     const deployment = (readyReplicas: number) =>
       under.api.put('deployments', { metadata, status: { readyReplicas } } as never);
@@ -316,6 +317,21 @@ describe('the stream of the console', () => {
     const pod = waitingPod('vm', 4);
     const refused = unscheduled('0/3 nodes are available: 3 too few free CPUs.');
     under.see(pod, refused);
+    const { metadata: launched } = launcher({ namespace: 'east', name: 'masked', uid: 'm', count: 0, padding: 0 });
+    const annotations = { 'plumbline.dev/cpu-mask': '1:2' };
+    const compute = { name: 'compute', resources: { requests: { cpu: '200m' } } };
+    under.see(
+      {
+        metadata: { ...launched, annotations, labels: { 'kubevirt.io': 'virt-launcher' } },
+        spec: { containers: [compute], nodeName: 'n1' },
+      } as never,
+      { phase: 'Running' },
+    );
+    const pausedSince = { status: 'True', reason: 'PausedByUser', lastTransitionTime: new Date().toISOString() };
+    under.api.put('virtualmachineinstances', {
+      metadata: { namespace: 'east', name: 'masked', annotations: { 'plumbline.dev/paused-start': 'waiting' } },
+      status: { nodeName: 'n1', phase: 'Running', conditions: [{ type: 'Paused', ...pausedSince }] },
+    } as never);
     const foreign = waitingPod('other', 4);
     under.see({ ...foreign, spec: { ...foreign.spec, schedulerName: 'default-scheduler' } }, refused);
     const listener = await join();
@@ -328,6 +344,8 @@ describe('the stream of the console', () => {
     deployment(0);
     await listener.until(({ data }) => data.includes('ExtenderAway'));
     assert.deepEqual(reasons(), [other, ['uid-vm', 'broken', 'ExtenderAway']]);
+    const [paused] = [...pageOf(listener.events).running.values()];
+    assert.deepEqual(paused?.slice(0, 5), ['east/masked', 'n1', '1:2', 'broken', 'ExtenderAway']);
     under.lease('plumbline-scheduler', { holderIdentity: '', renewTime: '2026-05-04T10:00:01.000000Z' });
     await listener.until(({ data }) => data.includes('SchedulerAway'));
     assert.deepEqual(reasons(), [other, ['uid-vm', 'broken', 'SchedulerAway']]);

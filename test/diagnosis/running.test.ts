@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
-import { maskedVm, pausedVm, type RunningNeeds, runningPod } from '../../diagnosis/running.ts';
+import { pausedVm, type RunningNeeds, runningMaskedVm, runningPod } from '../../diagnosis/running.ts';
 import type { PlacementHost } from '../../model/placement/needs.ts';
 import { needs, node, physnet, TUNNEL } from '../model/placement/fixture.ts';
 import { shown, VM } from './fixture.ts';
@@ -115,7 +115,7 @@ describe('a running pod', () => {
 
 describe('a pod with a CPU mask', () => {
   const masked = (pinning: NodeStateFacts['pinning']) =>
-    shown(maskedVm({ ...VM, node: { ...NODE, ...(pinning && { pinning }) } }, 'n1'));
+    shown(runningMaskedVm({ ...VM, node: { ...NODE, ...(pinning && { pinning }) } }, 'n1', undefined)[0]!);
   const PINNED = 'on n1, its vCPUs pinned by its CPU mask';
   const NOT = 'on n1, and its CPU mask is not applied';
 
@@ -142,7 +142,7 @@ describe('a pod with a CPU mask', () => {
   }
 
   it('is not reported without facts about its node', () =>
-    assert.equal(shown(maskedVm(VM, 'n1')).reason, 'MaskNotReported'));
+    assert.equal(shown(runningMaskedVm({ ...VM, node: NODE }, 'n1', undefined)[0]!).reason, 'MaskNotReported'));
 
   it('has its mask reported rather than its CPUs', () => {
     const wanted = { ...needs('p', 4), mask: { mask: '1:2', fixMismatch: false } } as unknown as RunningNeeds;
@@ -162,7 +162,9 @@ describe('a pod with a CPU mask', () => {
 
 describe('a VM with a paused guest', () => {
   const paused = (atStart: boolean, text: string, nodeFacts?: Partial<NodeStateFacts>) =>
-    shown(pausedVm({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text }));
+    shown(
+      pausedVm({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text, since: '' }),
+    );
   const UNPAUSE = 'unpause';
 
   it('was paused by its user', () => {
@@ -176,9 +178,22 @@ describe('a VM with a paused guest', () => {
   it('stays paused without the extender, which resumes it', () => {
     const node = { ...NODE, pinning: { state: 'pinned' as const } };
     const facts = { ...VM, node, scheduler: { extenderAway: 'no answer' } };
-    const { reason, text } = pausedVm(facts, 'n1', { atStart: true, text: 'PausedByUser' });
+    const { reason, text } = pausedVm(facts, 'n1', { atStart: true, text: 'PausedByUser', since: '' });
     assert.equal(reason, 'ExtenderAway');
     assert.equal(text, 'it is on n1, its vCPUs are pinned, but nothing resumes it: no answer');
+  });
+
+  it('is expected to resume within a minute of its pause', () => {
+    const since = '2026-11-01T10:00:00Z';
+    const stateAfter = (seconds: number) => {
+      const now = Date.parse(since) + seconds * 1000;
+      const facts = { ...VM, node: { ...NODE, pinning: { state: 'pinned' as const } }, now };
+      return pausedVm(facts, 'n1', { atStart: true, text: 'PausedByUser', since });
+    };
+    assert.equal(stateAfter(60).reason, 'AboutToResume');
+    const { reason, text } = stateAfter(125);
+    assert.equal(reason, 'NotResumed');
+    assert.equal(text, 'it is on n1, its vCPUs are pinned, and the extender has not resumed it for 2 min');
   });
 
   for (const [title, pinning, reason, text, remedies] of [

@@ -85,7 +85,7 @@ describe('the state of a VM with a launcher', () => {
   });
 
   it('is paused, with other problems as causes', () => {
-    const instance = { phase: 'Running', pause: { atStart: false, text: 'PausedByUser' } };
+    const instance = { phase: 'Running', pause: { atStart: false, text: 'PausedByUser', since: '' } };
     const found = state({ pod: launcher(on('Running')), node: NODE, instance });
     assert.deepEqual([found.state, found.reason, found.causes], ['paused', 'Paused', []]);
     const unseen = state({
@@ -122,23 +122,28 @@ describe('the pause of a guest', () => {
       'at its start',
       record('waiting'),
       [{ ...paused, type: 'Ready' }, paused],
-      { atStart: true, text: 'PausedByUser' },
+      { atStart: true, text: 'PausedByUser', since },
     ],
-    ['at its start, as recorded', record(`paused ${since}`), [paused], { atStart: true, text: 'PausedByUser' }],
+    ['at its start, as recorded', record(`paused ${since}`), [paused], { atStart: true, text: 'PausedByUser', since }],
     [
       'later',
       record(`paused ${since}`),
       [{ ...paused, lastTransitionTime: '2026-11-01T11:00:00Z' }],
-      { atStart: false, text: 'PausedByUser' },
+      { atStart: false, text: 'PausedByUser', since: '2026-11-01T11:00:00Z' },
     ],
     [
       'without a time',
       record(`paused ${since}`),
       [{ type: 'Paused', status: 'True', reason: 'PausedByUser' }],
-      { atStart: false, text: 'PausedByUser' },
+      { atStart: false, text: 'PausedByUser', since: '' },
     ],
-    ['by its user, without a record', {}, [paused], { atStart: false, text: 'PausedByUser' }],
-    ['without a reason', record('waiting'), [{ type: 'Paused', status: 'True' }], { atStart: false, text: '' }],
+    ['by its user, without a record', {}, [paused], { atStart: false, text: 'PausedByUser', since }],
+    [
+      'without a reason',
+      record('waiting'),
+      [{ type: 'Paused', status: 'True' }],
+      { atStart: false, text: '', since: '' },
+    ],
   ] as const) {
     it(title, () => assert.deepEqual(pauseOf({ metadata, status: { conditions } }), expected));
   }

@@ -50,6 +50,7 @@ const IMPACT: Partial<Readonly<Record<Reason, string>>> = {
   NetworkGone: 'they lost a network that they were placed for',
   PinningNotReported: 'their guests do not run',
   PinningRefused: 'their guests do not run',
+  NotResumed: 'their guests do not run',
   MaskNotApplied: 'they run on CPUs outside their mask',
   TooLarge: 'no node can ever take them',
 };
@@ -142,7 +143,7 @@ function vmOf(launcher: string): string[] {
 }
 
 function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
-  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection, extender } = facts;
+  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection, extender, now } = facts;
   return launcherStates(
     {
       nodes,
@@ -153,6 +154,7 @@ function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<E
         ...(schedulerElection.missing !== 'forbidden' && electionFacts(schedulerElection.value)),
         extenderAway: extender.missing === 'silent' ? extender.why : undefined,
       },
+      now,
       events: cannotEvict.value ?? [],
     },
     launchers,
