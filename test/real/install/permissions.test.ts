@@ -123,12 +123,6 @@ describe('an installation on a real API server, with the shipped permissions', f
     }
   });
 
-  it('the extender explains the placement', async () => {
-    const { port } = await pair.extender.ports();
-    const answer = await fetch(`http://127.0.0.1:${port}/explain?pod=tenant/${launcher.metadata.name}`);
-    assert.match(await answer.text(), new RegExp(WORKER));
-  });
-
   it('the agent reads the kubelet’s configuration and checks the CPUs of the launcher', async () => {
     const { kubelet, answers } = installed.nodes.get(WORKER)!;
     await until('the kubelet’s answer', async () => answers.length > 0);
@@ -243,18 +237,6 @@ describe('an installation on a real API server, with the shipped permissions', f
     await until('the Event to be counted', async () => patched());
     const reasons = await eventsOf(vmi.metadata.uid);
     assert.equal(reasons.filter((reason) => reason === 'PaddedToWholeCores').length, 1);
-  });
-
-  it('another pod of the scheduler takes over', async () => {
-    const next = await installed.startPair('pair-2');
-    await next.extender.ready();
-    await pair.scheduler.stop();
-    const { probePort } = await next.extender.ports();
-    const isActive = async () => {
-      const text = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-      return /^plumbline_extender_active 1$/m.test(text);
-    };
-    await until('the other pod’s extender to be active', isActive);
   });
 
   it('no role and no policy forbids a call', () => {
