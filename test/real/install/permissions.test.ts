@@ -123,6 +123,12 @@ describe('an installation on a real API server, with the shipped permissions', f
     }
   });
 
+  it('the extender explains the placement', async () => {
+    const { port } = await pair.extender.ports();
+    const answer = await fetch(`http://127.0.0.1:${port}/explain?pod=tenant/${launcher.metadata.name}`);
+    assert.match(await answer.text(), new RegExp(WORKER));
+  });
+
   it('the agent reads the kubelet’s configuration and checks the CPUs of the launcher', async () => {
     const { kubelet, answers } = installed.nodes.get(WORKER)!;
     await until('the kubelet’s answer', async () => answers.length > 0);
