@@ -1,6 +1,7 @@
 import { cpuListText, numaNodesText } from '../model/amounts.ts';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 import { isWholeCores } from '../model/host.ts';
+import { NAMESPACE, SCHEDULER } from '../model/names.ts';
 import {
   cellsOfNetwork,
   type NetworkNeed,
@@ -16,6 +17,7 @@ import {
   bringSchedulerBack,
   checkAgent,
   correctMask,
+  kubectl,
   type Named,
   placeAgain,
   plumbline,
@@ -131,10 +133,17 @@ type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
 
 /** The state of a running VM with a CPU mask; the most important fact first. */
 export function runningMaskedVm(facts: MaskedVmFacts, at: string, pause: InstanceFacts['pause']): Cause[] {
-  return pause === undefined ? byLastReport(facts.node, at, [maskedVm(facts, at)]) : [pausedVm(facts, at, pause)];
+  return pause === undefined ? byLastReport(facts.node, at, [maskedVm(facts, at)]) : pausedGuest(facts, at, pause);
 }
 
-export function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause {
+/** A VM whose guest is paused; the most important fact first. */
+export function pausedGuest(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause[] {
+  const cause = pausedVm(facts, at, pause);
+  if (facts.node?.silent !== true || !pause.atStart) return [cause];
+  return [...byLastReport(facts.node, at, [cause])].reverse();
+}
+
+function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause {
   if (pause.atStart && facts.node !== undefined) return beforePinning(facts, at, facts.node.pinning, pause.since);
   const text = `it is on ${at} and does not run${pause.text === '' ? '' : `: ${pause.text}`}`;
   const { name, namespace } = facts;
@@ -170,8 +179,14 @@ function beforePinning(
     }
     const pausedSeconds = ((facts.now ?? Number.NaN) - Date.parse(since)) / 1000;
     if (pausedSeconds > RESUME_SECONDS) {
-      const text = `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it for ${Math.floor(pausedSeconds / 60)} min`;
-      return { reason: 'NotResumed', text, remedies: [bringSchedulerBack()] };
+      const text = `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it; paused for ${Math.floor(pausedSeconds / 60)} min`;
+      const read = remedy(
+        'read-extender-log',
+        'read in its log why the extender cannot resume it',
+        kubectl('-n', NAMESPACE, 'logs', `deploy/${SCHEDULER}`, '-c', 'extender'),
+        plumbline('doctor', 'extender'),
+      );
+      return { reason: 'NotResumed', text, remedies: [read] };
     }
     const wait = remedy(
       'wait',

@@ -4,7 +4,7 @@ import type { Cause, VmFacts } from './facts.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
 import { failedPod, rejectedBefore } from './rejected.ts';
 import { bringWebhookBack, checkVirtController, kubectl, type Remedy, readEvents, remedy, virtctl } from './remedy.ts';
-import { pausedVm, type RunningNeeds, runningPod } from './running.ts';
+import { pausedGuest, type RunningNeeds, runningPod } from './running.ts';
 import { startingPod } from './starting.ts';
 import { waitingPod } from './waiting.ts';
 
@@ -59,7 +59,7 @@ export function runningState(
   bypasses: readonly Cause[] = [],
 ): VmState {
   const pause = facts.instance?.pause;
-  if (pause !== undefined) return concluded('paused', [pausedVm(facts, at, pause), ...bypasses]);
+  if (pause !== undefined) return concluded('paused', [...pausedGuest(facts, at, pause), ...bypasses]);
   if (needs === undefined) return concluded('running', [{ reason: 'SharedCpus', text: `on ${at}`, remedies: [] }]);
   return concluded('running', [...runningPod(facts, at, needs), ...bypasses]);
 }

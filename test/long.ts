@@ -7,8 +7,6 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   soak: ['soak/run.ts'],
   upgrade: ['faults/run.ts', '--on', 'real', '--scenario', 'upgrade'],
   image: ['run.ts', 'image/engine.long.ts'],
-  reviews: ['run.ts', 'attacks/generated.long.ts'],
-  vectors: ['vectors/run.ts'],
 };
 
 const USAGE = `npm run test:long -- <name> [options]
@@ -19,8 +17,6 @@ Runs tests that take from minutes to hours:
   soak      memory, open files, timers and watches over a long time
   upgrade   replaces every daemon from the previous release and back, under load (20 minutes; a control plane, root)
   image     builds and starts all images for both architectures, and compares two builds (25 minutes; buildah, root)
-  reviews   generated admission reviews against the webhook
-  vectors   recorded cases, or those of the folder PLUMBLINE_VECTORS
 
 npm run test:long -- <name> --help lists the options of one of them.`;
 

@@ -12,7 +12,7 @@ Examples:
   plumbline verify -n tenants -o wide
   plumbline verify -o json | jq '.vms[] | select(.nodes == [])'
 
-Exit status: 0 done, 1 if a VM has no node at all, 3 if the cluster cannot be queried.`;
+Exit status: 0 done, 1 if a VM has no node, or its mask is refused or it stays paused where it is, 3 if the cluster cannot be queried.`;
 
 export function createCommand(): Command {
   const command = new Command('verify')

@@ -11,7 +11,7 @@ export interface VerifyFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-const isBad = (vm: VmFinding) => vm.nodes.length === 0 || isNotApplied(vm);
+const isBad = (vm: VmFinding) => vm.nodes.length === 0 || isNotApplied(vm) || vm.running?.verdict === 'broken';
 
 /** Prints which nodes can host each VM with a CPU mask. @throws CliError, KubeError */
 export function run(flags: VerifyFlags): Promise<void> {
@@ -23,7 +23,7 @@ export function run(flags: VerifyFlags): Promise<void> {
       wide: ({ width }) => verificationLines(verification, width, true),
       name: () => verification.vms.flatMap((vm) => (isBad(vm) ? [`${vm.kind.toLowerCase()}/${vm.name}`] : [])),
     });
-    process.exitCode = verification.withoutNode + verification.notApplied === 0 ? EXIT.ok : EXIT.findings;
+    process.exitCode = verification.vms.some(isBad) ? EXIT.findings : EXIT.ok;
   });
 }
 

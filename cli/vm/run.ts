@@ -87,8 +87,8 @@ export function maskReason(state: string): Reason {
 }
 
 export function areVmsInOrder({ vms, overlaps }: VmStatus): boolean {
-  const isKept = ({ state, problems, threads }: OneVm) =>
-    (state === null || REASONS[maskReason(state)].verdict === 'ok') &&
+  const isKept = ({ mask, state, problems, threads }: OneVm) =>
+    (state === null ? mask === null : REASONS[maskReason(state)].verdict === 'ok') &&
     problems.length === 0 &&
     threads.every(({ allowed, desired }) => desired === null || allowed === desired);
   return overlaps.length === 0 && vms.every(isKept);

@@ -82,9 +82,9 @@ export class PausedStarts {
       // The VMI has changed in the meantime, or KubeVirt cannot unpause it yet.
       if (isConflict(err)) log.debug(fields, 'paused VM changed; checking again');
       else {
-        log.debug(fields, 'resuming a paused VM failed; retrying');
         const message = 'the VM stays paused: KubeVirt or the API server refused to resume it; retrying';
-        if (!this.#progressOf(vmi).resumed) this.#announce(vmi, { type: 'Warning', reason: 'ResumeFailed', message });
+        if (this.#progressOf(vmi).resumed) log.debug(fields, 'recording a resumed VM failed; retrying');
+        else this.#announce(vmi, { type: 'Warning', reason: 'ResumeFailed', message }, err);
       }
       this.#queue.addAfter(key, RETRY_MILLISECONDS);
     }
@@ -139,14 +139,15 @@ export class PausedStarts {
     return progress;
   }
 
-  #announce(vmi: MaskedInstance, event: EventText): void {
+  /** @param err for the log; the Event is for users, who may not see the API server's texts */
+  #announce(vmi: MaskedInstance, event: EventText, err?: unknown): void {
     const { events, log } = this.#options;
     const progress = this.#progressOf(vmi);
-    const text = `${event.reason} ${event.message}`;
+    const text = `${event.reason} ${event.message}${err === undefined ? '' : String(err)}`;
     if (progress.lastText === text) return;
     progress.lastText = text;
     const { namespace, name, node } = vmi;
-    const fields = { vmi: `${namespace}/${name}`, node, event: event.reason, message: event.message };
+    const fields = { vmi: `${namespace}/${name}`, node, event: event.reason, message: event.message, err };
     if (event.type === 'Normal') log.info(fields, 'paused VM resumed');
     else log.warn(fields, 'VM stays paused');
     events.record(vmiObject(namespace, vmi), event);

@@ -21,7 +21,7 @@ export const EXTENDER_MESSAGES = {
     'node excluded for such pods': 'nothing; if often, read `reason`',
     'the kubelet did not do as predicted': 'repeat it with `plumbline simulate --replay`; report it',
     'pod eviction failed': 'read `err`; retried',
-    'VM stays paused': 'read `message`; correct the mask',
+    'VM stays paused': 'read `message` and `err`',
     'patching a Node failed; retrying': 'check permissions and the API server',
     'reading recently bound pods failed': 'check the API server',
     'extender call refused': 'wait for its caches; if it lasts, check the API server',

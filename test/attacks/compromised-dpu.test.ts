@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type KubeClient, KubeError } from '../../kube/client.ts';
-import { skipFor } from '../support/parts.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { until } from '../support/until.ts';
-import { longestDelay, MERGE, processorMs, REAL_GROUND, type Stage, startStage } from './stage.ts';
+import { longestDelay, MERGE, processorMs, type Stage, startStage } from './stage.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
-const forbidden = (error: unknown) => error instanceof KubeError && (error.status === 403 || error.status === 422);
 
 /** The account of a DPU, and any account that can write its Lease. */
 describe('attacks by a compromised DPU', function () {
@@ -30,8 +28,7 @@ describe('attacks by a compromised DPU', function () {
   after(() => stage?.stop());
 
   const time = () => new Date().toISOString().replace('Z', '000Z');
-  const renew = (client: KubeClient, more: object = {}) =>
-    client.patch(lease, MERGE, { spec: { renewTime: time(), ...more } });
+  const renew = () => dpu.patch(lease, MERGE, { spec: { renewTime: time() } });
   const condition = async () => {
     const { status } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as {
       status: { conditions?: { type: string; status: string }[] };
@@ -41,11 +38,11 @@ describe('attacks by a compromised DPU', function () {
 
   it('the DPU is alive while it renews, and dead when it stops', async () => {
     for (let i = 0; i < 3; i++) {
-      await renew(dpu);
+      await renew();
       await delay(500);
     }
     await until('the DPU to count as alive', async () => {
-      await renew(dpu);
+      await renew();
       return (await condition()) === 'True';
     });
     await until('the DPU to count as dead', async () => (await condition()) === 'False');
@@ -64,48 +61,5 @@ describe('attacks by a compromised DPU', function () {
       await stage.serve();
     }
     await stage.admin.patch(lease, MERGE, { spec: { leaseDurationSeconds: 3 } });
-  });
-
-  it('its account renews its own Lease and does nothing else', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    await assert.rejects(renew(dpu, { leaseDurationSeconds: 3600 }), forbidden);
-    await assert.rejects(renew(dpu, { holderIdentity: 'other-holder' }), forbidden);
-    await assert.rejects(
-      dpu.patch(lease, MERGE, {
-        metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'x', uid: 'x' }] },
-      }),
-      forbidden,
-    );
-    await assert.rejects(
-      dpu.patch(`${LEASES}/ovn-dpu-${stage.honest}`, MERGE, { spec: { renewTime: time() } }),
-      (error) => error instanceof KubeError && error.status >= 403,
-    );
-    await assert.rejects(dpu.delete(lease), forbidden);
-    await assert.rejects(dpu.get('/api/v1/pods'), forbidden);
-    await assert.rejects(
-      dpu.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, { spec: { unschedulable: true } }),
-      forbidden,
-    );
-  });
-
-  it('the host of a DPU cannot renew its Lease', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    const host = await stage.as({ kind: 'node', node: stage.rogue });
-    await assert.rejects(renew(host), forbidden);
-  });
-
-  it('a token for a year is refused, and so is one of another DPU', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    const ask = (name: string, expirationSeconds: number) =>
-      dpu.create(`/api/v1/namespaces/plumbline-dpu/serviceaccounts/${name}/token`, {
-        apiVersion: 'authentication.k8s.io/v1',
-        kind: 'TokenRequest',
-        spec: { expirationSeconds },
-      });
-    await ask(stage.rogue, 86_400);
-    await assert.rejects(ask(stage.rogue, 31_536_000), forbidden);
-    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: stage.honest } };
-    await stage.admin.create('/api/v1/namespaces/plumbline-dpu/serviceaccounts', account);
-    await assert.rejects(ask(stage.honest, 3600), forbidden);
   });
 });

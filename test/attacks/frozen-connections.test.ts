@@ -2,21 +2,13 @@ import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseConsoleConfig } from '../../console/server/config.ts';
-import { createConsoleDaemon } from '../../console/server/daemon.ts';
-import { createKubeClient } from '../../kube/client.ts';
-import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import { cacheProblem } from '../../kube/reflector.ts';
 import { parseConfiguredContext } from '../../model/networks/context.ts';
-import { createHeartbeat } from '../../node-agent/report/heartbeat.ts';
-import { createReport } from '../../node-agent/report/report.ts';
-import { watchLaunchers } from '../../node-agent/vm-pinning/launchers.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { monotonicSeconds } from '../../runtime/time.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
@@ -24,27 +16,13 @@ import { createSchedulerPlugin } from '../../scheduler-plugin/wiring/daemon.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
 import { createWebhook } from '../../webhook/daemon.ts';
 import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
-import { inputs } from '../node-agent/report/inputs-fixture.ts';
-import { testMetrics } from '../node-agent/support.ts';
 import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
-import { type FreezingProxy, startFreezingProxy } from '../support/freezing-proxy.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { startVirtualTime, type VirtualTime } from '../support/virtual-time.ts';
 import { podVector, requestFor } from '../webhook/launcher-fixture.ts';
 
-const TOKEN = 'admin-token';
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const PORTS = ['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
-
-/** A daemon behind the proxy. */
-interface Running {
-  /** Why it is not ready, as a probe gets it; undefined if it is. */
-  notReady(): Promise<string | undefined>;
-  /** Its answer to a request for a placement or a review. */
-  ask?(): Promise<string>;
-  stop(): Promise<void>;
-}
 
 interface Call {
   readonly port: unknown;
@@ -68,24 +46,58 @@ function call({ port, path, body, ca }: Call): Promise<string> {
   });
 }
 
+/** A TCP proxy whose connections can freeze without an error, as behind a failed load balancer. */
+async function startFreezingProxy(targetPort: number) {
+  const pairs = new Set<{ readonly client: Socket; readonly server: Socket }>();
+  let isFrozen = false;
+  const listener = createServer((client) => {
+    const server = connect(targetPort, '127.0.0.1').on('error', () => undefined);
+    const pair = { client: client.on('error', () => undefined), server };
+    pairs.add(pair);
+    client.once('close', () => {
+      server.destroy();
+      pairs.delete(pair);
+    });
+    if (isFrozen) return void client.resume();
+    client.on('data', (bytes) => frozen.has(pair) || server.write(bytes));
+    server.on('data', (bytes) => frozen.has(pair) || client.write(bytes));
+    server.once('close', () => frozen.has(pair) || client.destroy());
+  });
+  const frozen = new Set<object>();
+  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (listener.address() as AddressInfo).port,
+    /** Freezes the open connections permanently, and each new one until `thaw`. */
+    freeze() {
+      isFrozen = true;
+      for (const pair of pairs) frozen.add(pair);
+    },
+    thaw() {
+      isFrozen = false;
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        for (const { client } of pairs) client.destroy();
+        listener.close(resolve);
+      }),
+  };
+}
+
+/** The rules of one watch are in kube/reflector-rules; open connections alone freeze in the faults. */
 describe('frozen connections to the API server', function () {
   this.timeout(300_000);
   const authority = createCertificateAuthority('frozen');
   let folder: string;
   let api: ApiFixture;
-  let proxy: FreezingProxy;
+  let proxy: Awaited<ReturnType<typeof startFreezingProxy>>;
   let time: VirtualTime;
-  let file: string;
+  const path = (file: string) => join(folder, file);
 
-  before(async () => {
+  beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'plumbline-frozen-'));
     const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
-    await writeFile(join(folder, 'tls.crt'), cert);
-    await writeFile(join(folder, 'tls.key'), key);
-    file = join(folder, 'kubeconfig');
-  });
-  after(() => rm(folder, { recursive: true }));
-  beforeEach(async () => {
+    await writeFile(path('tls.crt'), cert);
+    await writeFile(path('tls.key'), key);
     time = startVirtualTime();
     api = await startApi();
     const { apiVersion, kind } = NODE_TOPOLOGY_API;
@@ -97,143 +109,71 @@ describe('frozen connections to the API server', function () {
     await api.client.patch(`${REPORTS}/n1/status`, 'application/merge-patch+json', { status: statusOf() });
     proxy = await startFreezingProxy(Number(new URL(api.server.url).port));
     const server = `https://127.0.0.1:${proxy.port}`;
-    await writeFile(file, kubeconfig({ server, ca: api.server.ca, token: TOKEN }));
+    await writeFile(path('kubeconfig'), kubeconfig({ server, ca: api.server.ca, token: 'admin-token' }));
   });
   afterEach(async () => {
     await proxy.stop();
     await api.stop();
     time.end();
+    await rm(folder, { recursive: true });
   });
 
-  const startDaemon = async (create: (log: Logger) => Promise<Daemon>) => {
-    const { log, lines } = recordingLogger();
-    const daemon = await create(log);
-    await daemon.start();
-    const { port, probePort } = lines.find(({ msg }) => msg === 'serving') ?? assert.fail('it does not serve');
-    const notReady = async () => {
-      const answer = await call({ port: probePort, path: '/readyz' });
+  const extender = (log: Logger) =>
+    createSchedulerPlugin(parseSchedulerPluginConfig([...PORTS, '--kubeconfig', path('kubeconfig')]), log);
+  const webhook = (log: Logger) => {
+    const files = ['--cert-file', path('tls.crt'), '--key-file', path('tls.key'), '--kubeconfig', path('kubeconfig')];
+    return createWebhook(
+      parseWebhookConfig(['--host', '127.0.0.1', ...PORTS, ...files]),
+      parseConfiguredContext({}),
+      log,
+    );
+  };
+  const placement = JSON.stringify({ Pod: withUid(podOf('4'), 'u'), Nodes: null, NodeNames: ['n1'] });
+  const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(podVector()) };
+
+  const cases: [name: string, create: (log: Logger) => Promise<Daemon>, ask: Omit<Call, 'port'>, refusal: RegExp][] = [
+    [
+      'extender',
+      extender,
+      { path: '/filter', body: placement },
+      /^200 .*"Error":"[^"]*no event or bookmark from the API server: /,
+    ],
+    [
+      'webhook',
+      webhook,
+      { path: '/mutate-pods', body: JSON.stringify(review), ca: authority.cert },
+      /"allowed":false.*"code":503.*no event or bookmark from the API server: /,
+    ],
+  ];
+  for (const [name, create, ask, refusal] of cases) {
+    it(`the ${name} is not ready after 150 s in which all connections are frozen, refuses, and recovers within 75 s`, async () => {
+      const { log, lines } = recordingLogger();
+      const daemon = await create(log);
+      await daemon.start();
+      const { port, probePort } = lines.find(({ msg }) => msg === 'serving') ?? assert.fail('it does not serve');
+      const readiness = () => call({ port: probePort, path: '/readyz' });
+      const answer = () => time.until(call({ port, ...ask }));
+      const ready = async (limitSeconds: number) => {
+        const begun = time.seconds;
+        while (!(await readiness()).startsWith('200')) {
+          assert.ok(time.seconds - begun < limitSeconds, `not ready within ${limitSeconds} s: ${await readiness()}`);
+          await time.pass(1);
+        }
+      };
+      await ready(30);
+      // Until its watches are open.
+      await time.pass(2, 0.25);
+      proxy.freeze();
+      await time.pass(145, 5);
+      assert.match(await readiness(), /^200/);
+      await time.pass(10, 5);
+      assert.match(await readiness(), /no event or bookmark from the API server: .*\(2 min\)/);
       assert.match(await call({ port: probePort, path: '/healthz' }), /^200/, 'it is alive');
-      return answer.startsWith('200') ? undefined : answer;
-    };
-    return { port, notReady, stop: () => time.until(daemon.stop()) };
-  };
-
-  const extender = async (): Promise<Running> => {
-    const config = parseSchedulerPluginConfig([...PORTS, '--kubeconfig', file]);
-    const daemon = await startDaemon((log) => createSchedulerPlugin(config, log));
-    const body = JSON.stringify({ Pod: withUid(podOf('4'), 'u'), Nodes: null, NodeNames: ['n1'] });
-    return { ...daemon, ask: () => call({ port: daemon.port, path: '/filter', body }) };
-  };
-  const webhook = async (): Promise<Running> => {
-    const files = ['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key'), '--kubeconfig', file];
-    const config = parseWebhookConfig(['--host', '127.0.0.1', ...PORTS, ...files]);
-    const daemon = await startDaemon((log) => createWebhook(config, parseConfiguredContext({}), log));
-    const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(podVector()) };
-    const options = { port: daemon.port, path: '/mutate-pods', body: JSON.stringify(review), ca: authority.cert };
-    return { ...daemon, ask: () => call(options) };
-  };
-  const consoleDaemon = (): Promise<Running> => {
-    const probes = ['--address', '127.0.0.1:0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
-    const config = parseConsoleConfig([...probes, '--kubeconfig', file]);
-    return startDaemon((log) => createConsoleDaemon(config, log));
-  };
-  /** The duties of an agent that use the API server. */
-  const agent = async (): Promise<Running> => {
-    const { log } = recordingLogger();
-    const client = createKubeClient(kubeconfigAccess(file), 'agent', 4);
-    const stop = new AbortController();
-    const common = { client, nodeName: 'n1', log, metrics: testMetrics() };
-    const launchers = watchLaunchers({ ...common, onChange: () => undefined });
-    const subscribe = () => () => undefined;
-    const duties = [
-      launchers,
-      createHeartbeat({ ...common, wallClock: Date.now }),
-      createReport({ ...common, inputs: async () => inputs, subscribe }),
-    ].map((duty) => duty.run(stop.signal));
-    return {
-      notReady: async () => cacheProblem({ launchers }, monotonicSeconds()),
-      async stop() {
-        stop.abort();
-        await Promise.all(duties);
-        await client.close();
-      },
-    };
-  };
-
-  const ready = async (daemon: Running, limitSeconds: number) => {
-    const begun = time.seconds;
-    while ((await daemon.notReady()) !== undefined) {
-      assert.ok(time.seconds - begun < limitSeconds, `not ready within ${limitSeconds} s: ${await daemon.notReady()}`);
-      await time.pass(1);
-    }
-  };
-
-  for (const [name, start, watches, refusal] of [
-    ['extender', extender, 7, /^200 .*"Error":"[^"]*no event or bookmark from the API server: /],
-    ['webhook', webhook, 8, /"allowed":false.*"code":503.*no event or bookmark from the API server: /],
-    ['console', consoleDaemon, 6, undefined],
-    ['agent', agent, 1, undefined],
-  ] as const) {
-    describe(name, () => {
-      let daemon: Running;
-      beforeEach(async () => {
-        daemon = await start();
-        await ready(daemon, 30);
-        // Until its watches are open.
-        await time.pass(2, 0.25);
-      });
-      afterEach(() => daemon.stop());
-
-      for (const [what, how] of [
-        ['freeze', 'silent'],
-        ['pass a byte now and then', 'dripping'],
-      ] as const) {
-        it(`is ready all the time if open connections ${what} while new ones work, and opens its watches again`, async () => {
-          const { connections } = proxy;
-          proxy.freezeOpen(how);
-          for (let i = 0; i < 24; i++) {
-            await time.pass(5, 5);
-            proxy.drip();
-          }
-          for (let seconds = 120; seconds < 170; seconds += 2) {
-            await time.pass(2);
-            proxy.drip();
-            assert.equal(await daemon.notReady(), undefined, `after ${seconds} s`);
-          }
-          assert.ok(proxy.connections - connections >= watches, `${proxy.connections - connections} new connections`);
-        });
-      }
-
-      it('is not ready after 150 s in which all connections are frozen, refuses, and recovers within 75 s', async () => {
-        proxy.freezeAll();
-        await time.pass(145, 5);
-        assert.equal(await daemon.notReady(), undefined);
-        await time.pass(10, 5);
-        assert.match(String(await daemon.notReady()), /no event or bookmark from the API server: .*\(2 min\)/);
-        if (daemon.ask && refusal) assert.match(await time.until(daemon.ask()), refusal);
-        await time.pass(300, 10);
-        assert.match(String(await daemon.notReady()), /\(7 min\)/);
-        proxy.thaw();
-        await ready(daemon, 75);
-        if (daemon.ask) assert.doesNotMatch(await time.until(daemon.ask()), /no event or bookmark/);
-      });
+      assert.match(await answer(), refusal);
+      proxy.thaw();
+      await ready(75);
+      assert.doesNotMatch(await answer(), /no event or bookmark/);
+      await time.until(daemon.stop());
     });
   }
-
-  it('keep an agent’s Lease alive and return its report while open connections are frozen', async () => {
-    const daemon = await agent();
-    await ready(daemon, 30);
-    await time.pass(15);
-    const renewed = async () =>
-      ((await time.until(api.client.get(`${LEASES}/plumbline-agent-n1`))) as { spec: { renewTime: string } }).spec
-        .renewTime;
-    const before = await renewed();
-    proxy.freezeOpen('silent');
-    await time.until(api.client.delete(`${REPORTS}/n1`));
-    await time.pass(35);
-    assert.notEqual(await renewed(), before, 'the Lease counts for 40 s');
-    const report = (await time.until(api.client.get(`${REPORTS}/n1`))) as { status?: { reserved?: string } };
-    assert.equal(report.status?.reserved, '0');
-    await daemon.stop();
-  });
 });

@@ -28,25 +28,18 @@ export type Attacker =
   | { readonly kind: 'node'; readonly node: string }
   /** The account of a node's DPU. */
   | { readonly kind: 'dpu'; readonly node: string }
-  | { readonly kind: 'extender' }
   /** May create VMs and pods in the namespace `mallory`. */
   | { readonly kind: 'tenant' };
-
-/** The sandbox's API server does not enforce permissions of service accounts and admission policies. */
-export const REAL_GROUND = {
-  name: 'permissions and admission policies as a real API server enforces them',
-  install: 'put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
-};
 
 /** An agent that serves the gate. */
 export const GATE = {
   name: 'a node agent with a gate, which the sandbox has none of',
-  install: `as root, ${REAL_GROUND.install}`,
+  install: 'as root, put kube-apiserver, kube-scheduler and etcd into KUBEBUILDER_ASSETS or /usr/local/kubebuilder/bin',
 };
 
 /** A cluster with Plumbline, its daemons as processes, and VMs of other tenants that must be served meanwhile. */
 export interface Stage {
-  /** `real`: a real API server with the shipped permissions and policies. The sandbox authorises everyone. */
+  /** `real`: a real API server with the shipped permissions and policies. The sandbox enforces neither. */
   readonly ground: 'real' | 'sandbox';
   readonly admin: KubeClient;
   readonly webhook: Victim;
@@ -96,7 +89,7 @@ export const MERGE = 'application/merge-patch+json';
 export const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 export const MALLORY = 'mallory';
 
-export function isReal(): boolean {
+function isReal(): boolean {
   return assetDirectories().some((directory) => existsSync(join(directory, 'kube-apiserver')));
 }
 
@@ -207,7 +200,7 @@ async function onSandbox(): Promise<Stage> {
     as(attacker) {
       if (attacker.kind === 'node') return clientOf({ kind: 'node-agent', node: attacker.node });
       if (attacker.kind === 'dpu') return clientOf({ kind: 'dpu', node: attacker.node });
-      return clientOf({ kind: attacker.kind === 'extender' ? 'scheduler-plugin' : 'admin' });
+      return clientOf({ kind: 'admin' });
     },
     async serve() {
       const name = `innocent-${++count}`;
@@ -297,8 +290,6 @@ async function tokenOf(plane: Plane, attacker: Attacker): Promise<string> {
       });
       return plane.serviceAccountToken(DPUS, attacker.node);
     }
-    case 'extender':
-      return plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
     case 'tenant':
       return plane.serviceAccountToken(MALLORY, 'mallory');
   }

@@ -28,7 +28,6 @@ describe('attacks by a stranger', function () {
     for (const socket of sockets.splice(0)) socket.destroy();
   });
 
-  const post = postTo;
   const tryOpen = async (victim: Victim): Promise<Socket | undefined> => {
     const isTls = servesTls(victim);
     const to = { host: '127.0.0.1', port: victim.port };
@@ -79,7 +78,7 @@ describe('attacks by a stranger', function () {
   it('500 reviews of launchers whose VMIs do not exist write no Event', async () => {
     for (let i = 0; i < 500; i += 50) {
       const reviews = Array.from({ length: 50 }, (_, k) =>
-        post(stage.webhook, '/mutate-pods', reviewOf(launcher(`u${i + k}`))),
+        postTo(stage.webhook, '/mutate-pods', reviewOf(launcher(`u${i + k}`))),
       );
       for (const { status } of await Promise.all(reviews)) assert.equal(status, 200);
     }
@@ -97,7 +96,7 @@ describe('attacks by a stranger', function () {
     })) as { metadata: { uid: string } };
     const pod = launcher(vmi.metadata.uid);
     pod.metadata.ownerReferences[0]!.name = 'vm-real';
-    for (let i = 0; i < 20; i++) await post(stage.webhook, '/mutate-pods', reviewOf(pod, 'default'));
+    for (let i = 0; i < 20; i++) await postTo(stage.webhook, '/mutate-pods', reviewOf(pod, 'default'));
     await delay(3000);
     const said = (await eventsOf('default')).map(({ reason }) => reason);
     // The sandbox has a virt-controller of its own, which creates the real launcher.
@@ -124,7 +123,7 @@ describe('attacks by a stranger', function () {
         const filler = 'x'.repeat(largest - 100_000);
         const body =
           name === 'webhook' ? reviewOf({ ...launcher('big'), filler }) : JSON.stringify({ Pod: { filler } });
-        await Promise.allSettled(Array.from({ length: 16 }, () => post(victim, path, body)));
+        await Promise.allSettled(Array.from({ length: 16 }, () => postTo(victim, path, body)));
         await unharmed(victim);
       });
 

@@ -1,19 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
-import { skipFor } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import {
-  launcherOf,
-  longestDelay,
-  MALLORY,
-  MERGE,
-  peakMiB,
-  processorMs,
-  REAL_GROUND,
-  type Stage,
-  startStage,
-} from './stage.ts';
+import { launcherOf, longestDelay, MALLORY, peakMiB, processorMs, type Stage, startStage } from './stage.ts';
 
 const VMIS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachineinstances`;
 const VMS = `/apis/kubevirt.io/v1/namespaces/${MALLORY}/virtualmachines`;
@@ -115,56 +104,6 @@ describe('attacks by a tenant', function () {
     assert.ok(busy < MAX_DELAY_MILLISECONDS, `${busy} ms`);
   });
 
-  it('an image of 350 KiB in the status of a pod forges no refusal and costs little', async () => {
-    const pod = (await stage.admin.create(PODS, {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'image' },
-      spec: {
-        nodeName: stage.honest,
-        containers: [
-          {
-            name: 'c',
-            image: 'none',
-            resources: { requests: { cpu: '2', memory: '1Gi' }, limits: { cpu: '2', memory: '1Gi' } },
-          },
-        ],
-      },
-    })) as { metadata: { uid: string } };
-    const image = 'PreStartContainer rpc failed code = FailedPrecondition desc = '.repeat(350 * 16);
-    const message = `Failed to apply default image tag "${image}": couldn't parse image name "${image.slice(0, 1000)}"`;
-    const status = {
-      phase: 'Pending',
-      containerStatuses: [
-        {
-          name: 'c',
-          image: 'none',
-          imageID: '',
-          ready: false,
-          restartCount: 0,
-          state: { waiting: { reason: 'InvalidImageName', message } },
-        },
-      ],
-    };
-    const attack = async (attempt: string) => {
-      const spent = await costOf(async () => {
-        await longestDelay(stage.extender);
-        await stage.admin.patch(`${PODS}/image/status`, MERGE, { status: { ...status, reason: attempt } });
-        await delay(1500);
-      });
-      return { spent, busy: await longestDelay(stage.extender) };
-    };
-    const first = await attack('first');
-    const { spent, busy } = first.busy < MAX_DELAY_MILLISECONDS ? first : await attack('second');
-    assert.ok(busy < MAX_DELAY_MILLISECONDS, `${busy} ms`);
-    const { metadata } = (await stage.admin.get(`${PODS}/image`)) as typeof pod & {
-      metadata: { deletionTimestamp?: string };
-    };
-    assert.deepEqual([metadata.uid, metadata.deletionTimestamp], [pod.metadata.uid, undefined], 'it was not evicted');
-    assert.ok(spent < 1500, `${spent} ms`);
-    await stage.admin.delete(`${PODS}/image`, { body: { gracePeriodSeconds: 0 } });
-  });
-
   it('30 pods of thousands of containers cost little', async () => {
     // Unschedulable, so that they fill no node: a scheduling gate blocks them.
     const amounts = { cpu: '1m', memory: '1Mi' };
@@ -225,73 +164,6 @@ describe('attacks by a tenant', function () {
       await stage.serve();
     });
   }
-
-  it('a decision, a placement and a device of Plumbline’s in a new pod are refused', async () => {
-    const placed = { 'plumbline.dev/placed': '1' };
-    const FORGED: [string, Record<string, string>, object?][] = [
-      ['decision', { 'plumbline.dev/decision': '{"cpus":{"compute":64}}' }],
-      ['placement', { 'plumbline.dev/placement': '{"spansCells":true}' }],
-      ['device', {}, { limits: placed, requests: placed }],
-    ];
-    for (const [name, annotations, resources = {}] of FORGED) {
-      const metadata = { name: `forged-${name}`, annotations };
-      const spec = { containers: [{ name: 'c', image: 'none', resources }] };
-      // The sandbox has no admission policies.
-      if (stage.ground === 'real') {
-        await refusalOf(tenant.create(PODS, { apiVersion: 'v1', kind: 'Pod', metadata, spec }));
-      }
-      const asLauncher = launcher(`forged-launcher-${name}`, annotations);
-      const created = (await tenant.create(PODS, asLauncher).catch(() => undefined)) as
-        | { metadata: { annotations?: Record<string, string> } }
-        | undefined;
-      assert.equal(created?.metadata.annotations?.['plumbline.dev/placement'], undefined);
-      assert.doesNotMatch(created?.metadata.annotations?.['plumbline.dev/decision'] ?? '', /64/);
-    }
-  });
-
-  it('a CPU mask without the permission is refused in every way that leads to a VMI', async function () {
-    if (stage.ground !== 'real') skipFor(REAL_GROUND, this);
-    const mask = { [MASK]: '0-3' };
-    const patch = JSON.stringify({ op: 'add', path: '/spec/template/metadata/annotations', value: mask });
-    const ways: [string, string, object][] = [
-      ['VMI', VMIS, vmi('direct', mask)],
-      ['VM', VMS, halted('direct', mask)],
-      ['launcher', PODS, launcher('direct', mask)],
-      [
-        'instancetype',
-        `/apis/instancetype.kubevirt.io/v1beta1/namespaces/${MALLORY}/virtualmachineinstancetypes`,
-        {
-          apiVersion: 'instancetype.kubevirt.io/v1beta1',
-          kind: 'VirtualMachineInstancetype',
-          metadata: { name: 'masked' },
-          spec: { annotations: mask, cpu: { guest: 2 }, memory: { guest: '1Gi' } },
-        },
-      ],
-      [
-        'restore',
-        `/apis/snapshot.kubevirt.io/v1beta1/namespaces/${MALLORY}/virtualmachinerestores`,
-        {
-          apiVersion: 'snapshot.kubevirt.io/v1beta1',
-          kind: 'VirtualMachineRestore',
-          metadata: { name: 'masked' },
-          spec: {
-            target: { apiGroup: 'kubevirt.io', kind: 'VirtualMachine', name: 'x' },
-            virtualMachineSnapshotName: 's',
-            patches: [patch],
-          },
-        },
-      ],
-    ];
-    for (const [name, path, object] of ways) {
-      const error = await tenant.create(path, object).then(
-        () => undefined,
-        (thrown: unknown) => thrown as KubeError,
-      );
-      if (error?.status === 404) continue;
-      assert.ok(error, `a mask by way of ${name} was admitted`);
-      assert.match(error.message, /cpu-mask|CPU mask/, name);
-    }
-  });
 
   it('a flood of 300 launchers does not starve other tenants’ launchers', async () => {
     const flood = Array.from({ length: 300 }, (_, i) =>

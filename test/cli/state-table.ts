@@ -516,7 +516,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: masked(),
     report: pinning('pinned'),
   }),
-  one('pinned, and not resumed for minutes', ['paused', 'broken', 'NotResumed'], ['bring-scheduler-back'], {
+  one('pinned, and not resumed for minutes', ['paused', 'broken', 'NotResumed'], ['read-extender-log'], {
     vm: maskedVm,
     vmi: pausedVmi(`paused ${SECONDS_AGO(130)}`, SECONDS_AGO(130)),
     pod: masked(),

@@ -5,6 +5,11 @@ import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
 import { type ConsoleUnderTest, consoleOf } from './fixture.ts';
 import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
 
+/** Names of the rows whose cells do not fit into them. */
+const CUT_ROWS = `[...document.querySelectorAll('.grid-body .row')]
+  .filter((row) => [...row.children].some((cell) => cell.scrollHeight > row.clientHeight))
+  .map((row) => row.textContent)`;
+
 const rows = (page: Page) => page.locator('.grid-body .row .name:not(.is-plain)').allTextContents();
 
 describe('running VMs and their history in Chromium', function () {
@@ -110,7 +115,7 @@ describe('running VMs and their history in Chromium', function () {
 
   for (const width of [390, 1280, 1920]) {
     for (const hash of ['#/vms', `#/nodes/${WITH_DPU}`, '#/vms?filter=attention']) {
-      it(`${hash} at ${width} px: has no fault of axe, and nothing is wider than the screen`, async () => {
+      it(`${hash} at ${width} px: has no fault of axe, nothing is wider than the screen, and no row is cut`, async () => {
         const colorScheme = width === 1280 ? 'dark' : 'light';
         const { page } = await openPage(browser, `${under.url}/${hash}`, {
           viewport: { width, height: 900 },
@@ -118,6 +123,7 @@ describe('running VMs and their history in Chromium', function () {
         });
         if (hash.includes('nodes')) await page.locator('.cpu-cell').first().waitFor();
         assert.ok((await page.evaluate<number>('document.documentElement.scrollWidth')) <= width);
+        assert.deepEqual(await page.evaluate(CUT_ROWS), []);
         assert.deepEqual(await accessibilityFaults(page), []);
       });
     }

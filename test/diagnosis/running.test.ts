@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
-import { pausedVm, type RunningNeeds, runningMaskedVm, runningPod } from '../../diagnosis/running.ts';
+import { pausedGuest, type RunningNeeds, runningMaskedVm, runningPod } from '../../diagnosis/running.ts';
 import type { PlacementHost } from '../../model/placement/needs.ts';
 import { needs, node, physnet, TUNNEL } from '../model/placement/fixture.ts';
 import { shown, VM } from './fixture.ts';
@@ -163,7 +163,7 @@ describe('a pod with a CPU mask', () => {
 describe('a VM with a paused guest', () => {
   const paused = (atStart: boolean, text: string, nodeFacts?: Partial<NodeStateFacts>) =>
     shown(
-      pausedVm({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text, since: '' }),
+      pausedGuest({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text, since: '' })[0]!,
     );
   const UNPAUSE = 'unpause';
 
@@ -178,9 +178,21 @@ describe('a VM with a paused guest', () => {
   it('stays paused without the extender, which resumes it', () => {
     const node = { ...NODE, pinning: { state: 'pinned' as const } };
     const facts = { ...VM, node, scheduler: { extenderAway: 'no answer' } };
-    const { reason, text } = pausedVm(facts, 'n1', { atStart: true, text: 'PausedByUser', since: '' });
-    assert.equal(reason, 'ExtenderAway');
-    assert.equal(text, 'it is on n1, its vCPUs are pinned, but nothing resumes it: no answer');
+    const [paused] = pausedGuest(facts, 'n1', { atStart: true, text: 'PausedByUser', since: '' });
+    assert.equal(paused?.reason, 'ExtenderAway');
+    assert.equal(paused?.text, 'it is on n1, its vCPUs are pinned, but nothing resumes it: no answer');
+    const silent = pausedGuest({ ...facts, node: { ...node, silent: true } }, 'n1', {
+      atStart: true,
+      text: 'PausedByUser',
+      since: '',
+    });
+    assert.deepEqual(
+      silent.map(({ reason, text }) => [reason, text]),
+      [
+        ['ExtenderAway', `by its last report, ${paused?.text}`],
+        ['AgentSilent', 'on n1, whose agent has stopped reporting'],
+      ],
+    );
   });
 
   it('is expected to resume within a minute of its pause', () => {
@@ -188,12 +200,12 @@ describe('a VM with a paused guest', () => {
     const stateAfter = (seconds: number) => {
       const now = Date.parse(since) + seconds * 1000;
       const facts = { ...VM, node: { ...NODE, pinning: { state: 'pinned' as const } }, now };
-      return pausedVm(facts, 'n1', { atStart: true, text: 'PausedByUser', since });
+      return pausedGuest(facts, 'n1', { atStart: true, text: 'PausedByUser', since })[0]!;
     };
     assert.equal(stateAfter(60).reason, 'AboutToResume');
     const { reason, text } = stateAfter(125);
     assert.equal(reason, 'NotResumed');
-    assert.equal(text, 'it is on n1, its vCPUs are pinned, and the extender has not resumed it for 2 min');
+    assert.equal(text, 'it is on n1, its vCPUs are pinned, and the extender has not resumed it; paused for 2 min');
   });
 
   for (const [title, pinning, reason, text, remedies] of [

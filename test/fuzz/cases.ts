@@ -19,13 +19,6 @@ export function casesOf(target: string): Case[] {
     .map((file) => ({ file, ...(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Omit<Case, 'file'>) }));
 }
 
-/** Names of all targets that have cases. */
-export function targetsWithCases(): string[] {
-  return !existsSync(FOLDER)
-    ? []
-    : readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
-}
-
 /** Saves an input. Returns the file's path. */
 export function keepCase(target: string, { why, input }: Omit<Case, 'file'>): string {
   const content = `${JSON.stringify({ why, input }, null, 2)}\n`;

@@ -134,3 +134,18 @@ function grow([{ head = '', piece, joint = '', tail = '', closing = '' }, length
   }
   return head + pieces.join(joint) + closing.repeat(pieces.length) + tail;
 }
+
+/** A text that arrives in pieces. */
+export interface Stream {
+  readonly text: string;
+  /** The places where it is cut, as fractions of its length. */
+  readonly cuts: readonly number[];
+}
+
+export const streamOf = (text: fc.Arbitrary<string>): fc.Arbitrary<Stream> =>
+  fc.record({ text, cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }) });
+
+export function piecesOf(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const places = [...cuts.map((cut) => Math.floor(cut * bytes.length)), bytes.length].sort((a, b) => a - b);
+  return places.map((to, i) => bytes.subarray(places[i - 1] ?? 0, to));
+}

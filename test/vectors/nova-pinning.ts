@@ -15,7 +15,7 @@ import {
 } from './nova-fixture.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
-export interface PinningCase {
+interface PinningCase {
   readonly id: string;
   readonly name: string;
   readonly kind: 'fit' | 'account';
@@ -35,6 +35,15 @@ export interface PinningCase {
   };
 }
 
+/** In nova-pinning-generated.json: one host cell, one guest. */
+interface GeneratedCase {
+  readonly hostCell: NovaCell;
+  readonly vcpus: number;
+  readonly threadPolicy: string | null;
+  readonly emulatorThreads: string | null;
+  readonly expected: { readonly fits: boolean };
+}
+
 /**
  * The extender is asked whether a node with these host cells fits the guest, in whole cores, inside one NUMA node. Where
  * it and Nova's CPU pinning are meant to differ:
@@ -50,13 +59,26 @@ export interface PinningCase {
  */
 export const run: Adapter = (content) =>
   collect(
-    content as PinningCase[],
+    (content as (PinningCase | GeneratedCase)[]).map((item, index) =>
+      'hostCell' in item ? pinningCaseOf(item, index) : item,
+    ),
     (item) => `${item.id} ${item.name}`,
     (item) => (item.kind === 'account' ? account(item) : fitsAsExpected(item)),
   );
 
-/** Compares one fit. Used for the generated cases too. */
-export function fitsAsExpected({ hostCells, request, expected }: PinningCase): Verdict {
+function pinningCaseOf(
+  { hostCell, vcpus, threadPolicy, emulatorThreads, expected }: GeneratedCase,
+  index: number,
+): PinningCase {
+  const dedicatedVcpus = Array.from({ length: vcpus }, (_, vcpu) => vcpu);
+  const guest = { cpuPolicy: 'dedicated', memoryMiB: 0, threadPolicy, dedicatedVcpus };
+  const request = { guestCells: [guest], emulatorThreads };
+  const name = `${vcpus} vCPUs, ${threadPolicy ?? 'no'} policy`;
+  return { id: `#${index}`, name, kind: 'fit', hostCells: [hostCell], request, expected: { fits: expected.fits } };
+}
+
+/** Compares one fit. */
+function fitsAsExpected({ hostCells, request, expected }: PinningCase): Verdict {
   const { guestCells: guests, emulatorThreads, limits } = request;
   const left = leftOut(guests);
   if (left) return left;

@@ -2,21 +2,13 @@ import assert from 'node:assert/strict';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createWebhookApp, createWebhookMetrics, PATHS } from '../../webhook/app.ts';
-import type { Review } from '../../webhook/review/admission-review.ts';
+import type { AdmissionAnswer, Review } from '../../webhook/review/admission-review.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { requestFor } from './launcher-fixture.ts';
 
 interface Answer {
-  apiVersion: string;
-  kind: string;
-  response: {
-    uid: string;
-    allowed: boolean;
-    patch?: string;
-    patchType?: string;
-    warnings?: string[];
-    status?: { code: number; message: string };
-  };
+  readonly kind: string;
+  readonly response: { readonly allowed: boolean; readonly status?: { readonly message: string } };
 }
 
 describe('the webhook over HTTP', () => {
@@ -56,41 +48,40 @@ describe('the webhook over HTTP', () => {
   const reviewOf = (object: unknown) =>
     JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(object) });
 
-  it('returns the uid, and sends patch and patchType together or not at all', async () => {
-    decide = async () => ({ allowed: true, patch: [{ op: 'remove', path: '/x' }], warnings: ['w'.repeat(300)] });
-    const { status, review } = await post(reviewOf({}));
-    assert.equal(status, 200);
-    assert.equal(review.response.uid, requestFor({}).uid);
-    assert.equal(review.response.patchType, 'JSONPatch');
-    assert.deepEqual(JSON.parse(Buffer.from(review.response.patch ?? '', 'base64').toString()), [
-      { op: 'remove', path: '/x' },
-    ]);
-    assert.equal(review.response.warnings?.[0]?.length, 256);
-    decide = async () => ({ allowed: true, patch: [] });
-    const { response } = (await post(reviewOf({}))).review;
-    assert.deepEqual([response.patch, response.patchType], [undefined, undefined]);
-  });
-
-  it('sends a denial with its code and message, and counts it', async () => {
-    decide = async () => ({ allowed: false, code: 503, message: 'try again' });
-    const before = await counted('denied');
-    const { response } = (await post(reviewOf({}))).review;
-    assert.deepEqual([response.allowed, response.status], [false, { code: 503, message: 'try again' }]);
-    assert.equal(await counted('denied'), before + 1);
-  });
-
-  it('counts a review with a patch apart from one without', async () => {
-    for (const [patch, outcome] of [
-      [[{ op: 'remove', path: '/x' }], 'patched'],
-      [[], 'unchanged'],
-      [undefined, 'unchanged'],
-    ] as const) {
-      decide = async () => ({ allowed: true, ...(patch === undefined ? {} : { patch }) });
+  const PATCH = [{ op: 'remove', path: '/x' }] as const;
+  const patch = Buffer.from(JSON.stringify(PATCH)).toString('base64');
+  const answers: [what: string, answer: AdmissionAnswer, outcome: string, response: object][] = [
+    [
+      'patch and patchType together',
+      { allowed: true, patch: PATCH },
+      'patched',
+      { allowed: true, patch, patchType: 'JSONPatch' },
+    ],
+    ['neither of them for an empty patch', { allowed: true, patch: [] }, 'unchanged', { allowed: true }],
+    ['neither of them without a patch', { allowed: true }, 'unchanged', { allowed: true }],
+    [
+      'at most 256 characters of a warning',
+      { allowed: true, warnings: ['w'.repeat(300)] },
+      'unchanged',
+      { allowed: true, warnings: [`${'w'.repeat(255)}…`] },
+    ],
+    [
+      'a denial with its code and message',
+      { allowed: false, code: 503, message: 'try again' },
+      'denied',
+      { allowed: false, status: { code: 503, message: 'try again' } },
+    ],
+  ];
+  for (const [what, answer, outcome, response] of answers) {
+    it(`sends ${what}, with the uid, and counts it as ${outcome}`, async () => {
+      decide = async () => answer;
       const before = await counted(outcome);
-      await post(reviewOf({}));
-      assert.equal(await counted(outcome), before + 1, outcome);
-    }
-  });
+      const { status, review } = await post(reviewOf({}));
+      assert.equal(status, 200);
+      assert.deepEqual(review.response, { uid: requestFor({}).uid, ...response });
+      assert.equal(await counted(outcome), before + 1);
+    });
+  }
 
   it('answers an internal failure with 500 and no patch', async () => {
     decide = async () => {

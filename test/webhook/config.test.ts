@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
-import { parseWebhookConfig } from '../../webhook/config.ts';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseConfiguredContext } from '../../model/networks/context.ts';
+import { ConfigError } from '../../runtime/config.ts';
+import { parseWebhookConfig, readNetworkContext } from '../../webhook/config.ts';
+import { tempDirectories } from '../support/files.ts';
 
 const parse = (...args: string[]) => parseWebhookConfig(args);
 
@@ -36,4 +41,31 @@ describe('the settings of the webhook', () => {
       logLevel: 'info',
     });
   });
+});
+
+describe('the file in --network-context', () => {
+  const temp = tempDirectories();
+  const read = async (content?: string) => {
+    const path = join(temp(), 'context.yaml');
+    if (content !== undefined) await writeFile(path, content);
+    return { path, context: readNetworkContext(path) };
+  };
+
+  it('is read as YAML, and empty without the flag', async () => {
+    const { context } = await read('bridgeMappings: east:br-east');
+    assert.deepEqual(await context, parseConfiguredContext({ bridgeMappings: 'east:br-east' }));
+    assert.deepEqual(await readNetworkContext(undefined), parseConfiguredContext(undefined));
+  });
+
+  for (const [what, content] of [
+    ['does not exist', undefined],
+    ['is not YAML', '{'],
+    ['has another form', 'bridgeMappings: 7'],
+  ] as const) {
+    it(`is named in the error if it ${what}`, async () => {
+      const { path, context } = await read(content);
+      const isNamed = (error: Error) => error.message.startsWith(`--network-context ${path}: `);
+      await assert.rejects(context, (error) => error instanceof ConfigError && isNamed(error));
+    });
+  }
 });

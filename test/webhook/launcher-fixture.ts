@@ -21,6 +21,8 @@ import {
 import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
 
+export { localnet } from '../model/admission/facts.ts';
+
 export interface TestPod {
   metadata: {
     labels: Record<string, string>;
@@ -36,7 +38,7 @@ export interface TestPod {
   };
 }
 
-export type LauncherVector = 'virt-launcher-pod' | 'virt-launcher-pod.migration-target' | 'hp-volume-pod';
+type LauncherVector = 'virt-launcher-pod' | 'virt-launcher-pod.migration-target' | 'hp-volume-pod';
 
 export function podVector(name: LauncherVector = 'virt-launcher-pod'): TestPod {
   return vector<TestPod>(`${name}.admission.json`);
@@ -104,18 +106,6 @@ export function viewOf(kinds: readonly NodeKind[] = [kindOf(2)], facts: Partial<
     maskHosts: () => [],
     ...facts,
   };
-}
-
-/** An OVN-Kubernetes localnet on a physnet. */
-export function localnet(physicalNetworkName: string): NadFacts {
-  const config = {
-    type: 'ovn-k8s-cni-overlay',
-    name: 'n',
-    netAttachDefName: 'ns/n',
-    topology: 'localnet',
-    physicalNetworkName,
-  };
-  return nadFacts({ metadata: {}, spec: { config: JSON.stringify(config) } });
 }
 
 /** A layer 2 network of OVN-Kubernetes: it uses the node's tunnel. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { createQuestionReader, ProtocolError, type Question } from '../../../node-agent/gate/protocol.ts';
-import { almost, withLong } from '../mutation.ts';
+import { almost, piecesOf, type Stream, streamOf, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
 
 const question = fc
@@ -12,21 +12,13 @@ const question = fc
     return `plumbline-gate/1 ${verb} ${first} ${second}\n${environment}${conf}`;
   });
 
-interface Stream {
-  readonly text: string;
-  readonly cuts: readonly number[];
-}
-
 /** Feeds the bytes in these pieces; undefined if they are not a complete request. */
 function feed(bytes: Buffer, cuts: readonly number[]): Question | undefined {
   const reader = createQuestionReader();
-  const places = [...cuts.map((cut) => Math.floor(cut * bytes.length)), bytes.length].sort((a, b) => a - b);
-  let from = 0;
-  for (const to of places) {
-    const found = reader.read(bytes.subarray(from, to));
+  for (const piece of piecesOf(bytes, cuts)) {
+    const found = reader.read(piece);
     assert.ok(reader.size <= 128 + 64 * 1024 + 1024 * 1024 + bytes.length);
     if (found !== undefined) return found;
-    from = to;
   }
   return undefined;
 }
@@ -34,16 +26,15 @@ function feed(bytes: Buffer, cuts: readonly number[]): Question | undefined {
 export const gateQuestion: Target<Stream> = {
   name: 'gate-question',
   about: 'bytes on the agent’s socket give the same request or refusal, wherever they are cut',
-  inputs: fc.record({
-    text: withLong(
+  inputs: streamOf(
+    withLong(
       almost(question, ['plumbline-gate/1 ADD 0 2\n{}']),
       200_000,
       { head: 'plumbline-gate/1 ADD 60000 0\n', piece: (i) => `${i}=\0` },
       { head: 'plumbline-gate/1 ADD 60000 9\n', piece: '=\0' },
       { head: 'plumbline-gate/1 ADD 9 190000\n', piece: 'a' },
     ),
-    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
-  }),
+  ),
   judge({ text, cuts }) {
     const bytes = Buffer.from(text);
     const parsed = parsedOrRefused(() => feed(bytes, cuts), ProtocolError);

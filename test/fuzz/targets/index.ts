@@ -11,7 +11,6 @@ import { gateQuestion } from './gate-question.ts';
 import { multus, nad } from './networks.ts';
 import { nodeReport } from './node-report.ts';
 import { ovsdbStream } from './ovsdb-stream.ts';
-import { reviewBody } from './review-body.ts';
 
 export const TARGETS: readonly Playable[] = [
   playable(cpuSet),
@@ -25,7 +24,6 @@ export const TARGETS: readonly Playable[] = [
   playable(checkpoint),
   playable(gateQuestion),
   playable(admissionReview),
-  playable(reviewBody),
   playable(extenderArgs),
 ];
 export const FOREIGN_TARGETS: readonly ForeignTarget[] = [gate];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
-import { almost, withLong } from '../mutation.ts';
+import { almost, piecesOf, type Stream, streamOf, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
 
 const recorded = [vector('ovsdb-samples.json'), vector('ovsdb-updates.json')].map((value) => JSON.stringify(value));
@@ -12,23 +12,14 @@ const value = fc.oneof(
 );
 const several = fc.array(value, { maxLength: 5 }).map((values) => values.map((one) => JSON.stringify(one)).join(''));
 
-interface Stream {
-  readonly text: string;
-  /** The places where the stream is cut, as fractions of its length. */
-  readonly cuts: readonly number[];
-}
-
 /** Feeds the bytes in these chunks; the values so far, and whether the stream was refused. */
 function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknown[]; readonly refused: boolean } {
   const read = createJsonStream();
   const values: unknown[] = [];
-  const places = [...cuts.map((cut) => Math.floor(cut * bytes.length)), bytes.length].sort((a, b) => a - b);
-  let from = 0;
-  for (const to of places) {
-    const parsed = parsedOrRefused(() => read(bytes.subarray(from, to)), JsonStreamError);
+  for (const piece of piecesOf(bytes, cuts)) {
+    const parsed = parsedOrRefused(() => read(piece), JsonStreamError);
     if (parsed === undefined) return { values, refused: true };
     values.push(...parsed.value);
-    from = to;
   }
   return { values, refused: false };
 }
@@ -36,8 +27,8 @@ function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknow
 export const ovsdbStream: Target<Stream> = {
   name: 'ovsdb-stream',
   about: 'OVSDB’s stream gives the values of JSON.parse, wherever it is cut',
-  inputs: fc.record({
-    text: withLong(
+  inputs: streamOf(
+    withLong(
       almost(several, recorded),
       200_000,
       { piece: '{}' },
@@ -46,8 +37,7 @@ export const ovsdbStream: Target<Stream> = {
       { piece: '[', closing: ']' },
       { head: '{}', piece: ' ', tail: '{}' },
     ),
-    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 8 }),
-  }),
+  ),
   judge({ text, cuts }) {
     const bytes = Buffer.from(text);
     const { values, refused } = feed(bytes, cuts);

@@ -50,8 +50,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ],
   ['a pod of another owner', { kind: 'other', pod: ordinary({ annotations: {} }).pod }, 'unchanged'],
   ['a launcher for Plumbline’s scheduler', launcher({}, { scheduler: scheduler() }), `${SMT2}, on plumbline-scheduler`],
-  // Information.
-  // Warnings.
   [
     'too large, while some node has not reported',
     launcher(annotated(EAST), { owner: found(cluster([kind(2, 6)], { allReport: false })) }),
@@ -63,7 +61,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
     launcher(annotated({ [DECISION_ANNOTATION]: '{}' }), { owner: { kind: 'absent' } }),
     'refused 403; error reserved',
   ],
-  // Errors.
   ['an object that is not a Pod', { kind: 'unreadable', why: 'this is no Pod' }, 'refused 400; error no-pod'],
   ['an unreadable amount', { kind: 'malformed', why: 'bad' }, 'refused 400; error malformed'],
   [
@@ -93,6 +90,7 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ],
   ['a mask of all CPUs on CPUs of its own', masked('all', '2', '2'), '[0] as it is'],
   ['a mask after a hotplug', masked('1:2:3', '200m', '1', { purpose: 'migration-target' }), '[0] as it is'],
+  ['a mask with more entries than vCPUs', masked('0:1:2', '200m', '1'), 'refused 422; error cpu-mask'],
   ['a mask on CPUs of its own', masked('1:2', '2', '2'), 'refused 422; error cpu-mask'],
   [
     'several findings, errors first and the scheduler last',

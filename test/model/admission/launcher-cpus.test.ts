@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import type { Settings } from '../../../model/admission/facts.ts';
 import { type AlignmentRequest, cpusOfLauncher } from '../../../model/admission/launcher-cpus.ts';
 import { podResourcesOf } from '../../../model/launcher/containers.ts';
-import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../../model/launcher/cpus.ts';
+import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { askedMultiples } from '../../../model/launcher/smt-affinity.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../../model/shapes.ts';
@@ -103,29 +102,6 @@ describe('the padding decision', () => {
   for (const [what, pod, request, ...outcome] of cases) {
     it(`${what}: ${outcome.join(', ')}`, () => assert.deepEqual(outcomeOf(pod, request), outcome));
   }
-
-  it('always results in whole cores that hold everything that the launcher pins', () => {
-    const count = fc.nat(16);
-    fc.assert(
-      fc.property(
-        count,
-        count,
-        fc.nat(2),
-        count,
-        fc.boolean(),
-        fc.constantFrom(1, 2, 4, 8),
-        (sockets, cores, threads, ioThreads, isEven, smt) => {
-          const guest = vmi({ sockets, cores, threads }, ioThreads, isEven ? parity : {});
-          const from = launcherCpus(guest).total;
-          const request = { vmi: guest, candidates: [smt], policy: auto };
-          const { to = from } = alignmentOf(podOf(`${from}`), request);
-          assert.equal(to % smt, 0);
-          assert.ok(to >= launcherNeeds(guest), `${to} < ${launcherNeeds(guest)}`);
-          assert.equal(outcomeOf(podOf(`${to}`), request)[0], 'aligned');
-        },
-      ),
-    );
-  });
 });
 
 describe('the CPUs of a launcher', () => {

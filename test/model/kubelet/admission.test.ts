@@ -8,13 +8,8 @@ import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
 import type { ContainerShape } from '../../../model/shapes.ts';
 import { container, pod, predictable, simpleHost } from './fixture.ts';
 
-const PHYSNET0 = 'physnet.plumbline.dev/physnet0';
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
-const POOLS: DevicePools = new Map([
-  [PHYSNET0, { devices: [{ id: '0', healthy: true, nodes: [0] }], endless: true }],
-  [PHYSNET1, { devices: [{ id: '0', healthy: true, nodes: [1] }], endless: true }],
-  ['example.com/bond', { devices: [{ id: '0', healthy: true, nodes: [0, 1] }], endless: true }],
-]);
+const POOLS: DevicePools = new Map([[PHYSNET1, { devices: [{ id: '0', healthy: true, nodes: [1] }], endless: true }]]);
 
 const topology = (policy: string, scope = 'container'): Partial<KubeletConfig> => ({
   topologyManager: { policy, scope },
@@ -28,23 +23,6 @@ function outcome(admission: Admission): string {
   if (!admission.admitted) return `${admission.reason}: ${admission.message}`;
   return admission.containers.map(({ name, cpus }) => `${name}=${cpus}`).join(' ');
 }
-
-/** Two NUMA nodes of four CPUs, cores of two threads, 0-1 reserved. The results are those of a real kubelet 1.36. */
-describe('admission on two NUMA nodes of four CPUs', () => {
-  const host = simpleHost(2, 4);
-  const cases: readonly [string, Partial<KubeletConfig>, readonly ContainerShape[], string][] = [
-    ['2 CPUs with physnet1 go to node 1', topology('best-effort'), [container('c', 2, { [PHYSNET1]: '1' })], 'c=4-5'],
-    [
-      'four CPUs get node 1 from restricted, because node 0 has only two free',
-      topology('restricted'),
-      [container('c', 4)],
-      'c=4-7',
-    ],
-  ];
-  for (const [name, config, containers, expected] of cases) {
-    it(name, () => assert.equal(outcome(admitOne(predictable(host, config), containers)), expected));
-  }
-});
 
 describe('init containers', () => {
   const init = container('init', 4);
@@ -113,11 +91,6 @@ describe('pod scope', () => {
   it('uses one hint for all containers: six CPUs need both nodes', () => {
     const kubelet = predictable(simpleHost(2, 4), topology('single-numa-node', 'pod'));
     assert.match(outcome(admitOne(kubelet, two)), /^TopologyAffinityError/);
-  });
-
-  it('differs from container scope, where each container finds its own node', () => {
-    const kubelet = predictable(simpleHost(2, 4), topology('single-numa-node', 'container'));
-    assert.equal(outcome(admitOne(kubelet, two)), 'a=2-3 b=4-7');
   });
 
   it('moves the whole pod to the device of one container', () => {

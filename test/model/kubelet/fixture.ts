@@ -2,7 +2,6 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost, type Host } from '../../../model/host.ts';
 import { createKubelet, type Kubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import type { RequestingPod } from '../../../model/kubelet/pod-request.ts';
-import type { Hint } from '../../../model/kubelet/provider.ts';
 import type { ContainerShape } from '../../../model/shapes.ts';
 
 /** NUMA nodes of consecutive CPUs with adjacent SMT siblings: 2 NUMA nodes of 4 CPUs are 0-3 and 4-7. */
@@ -41,9 +40,4 @@ export function pod(
   initContainers: readonly ContainerShape[] = [],
 ): RequestingPod {
   return { metadata: { uid }, spec: { containers, initContainers } };
-}
-
-/** Hints as sets of NUMA nodes in binary; `!` marks a preferred one. */
-export function hintText(hints: readonly Hint[] | null): string {
-  return hints?.map(({ mask, preferred }) => `${mask?.toString(2)}${preferred ? '!' : ''}`).join(' ') ?? 'none';
 }

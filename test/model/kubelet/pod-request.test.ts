@@ -8,8 +8,6 @@ import {
 } from '../../../model/kubelet/pod-request.ts';
 import { container, pod } from './fixture.ts';
 
-const GI = 2 ** 30;
-const sidecar = (name: string, cpus: number) => ({ ...container(name, cpus), restartPolicy: 'Always' });
 const made = (kind: ContainerRequest['kind'], cpus: number, devices = 0, memory = 0): ContainerRequest => ({
   name: `${kind}${cpus}`,
   kind,
@@ -20,47 +18,6 @@ const made = (kind: ContainerRequest['kind'], cpus: number, devices = 0, memory 
 const requestOf = (...containers: readonly ContainerRequest[]) => ({ uid: 'a', guaranteed: true, containers });
 
 describe('model/kubelet: requests of a pod', () => {
-  it('are those of its containers, in the order of admission', () => {
-    const request = podRequestOf(
-      pod(
-        'a',
-        [container('app', 2, { 'x/nic': '2', 'hugepages-2Mi': '4Mi', 'ephemeral-storage': '1Gi' })],
-        [sidecar('side', 1), container('init', 3)],
-      ),
-    );
-    assert.deepEqual([request.uid, request.guaranteed], ['a', true]);
-    assert.deepEqual(
-      request.containers.map(({ name, kind, cpus, devices, memory }) => [name, kind, cpus, [...devices], [...memory]]),
-      [
-        ['side', 'sidecar', 1, [], [['memory', GI]]],
-        ['init', 'init', 3, [], [['memory', GI]]],
-        [
-          'app',
-          'app',
-          2,
-          [['x/nic', 2]],
-          [
-            ['memory', GI],
-            ['hugepages-2Mi', 4 * 2 ** 20],
-          ],
-        ],
-      ],
-    );
-  });
-
-  it('are CPUs only if the amount is whole, from requests or else limits', () => {
-    const cpusOf = (resources: object) => {
-      const memory = { memory: '1Gi' };
-      const both = Object.fromEntries(Object.entries(resources).map(([list, cpu]) => [list, { ...memory, cpu }]));
-      return podRequestOf(pod('a', [{ name: 'c', resources: both }])).containers[0]?.cpus;
-    };
-    assert.deepEqual([cpusOf({ limits: '2' }), cpusOf({ limits: '2000m' }), cpusOf({ limits: '2500m' })], [2, 2, 0]);
-    assert.deepEqual(
-      [cpusOf({ requests: '2', limits: '2' }), cpusOf({ requests: '1', limits: '2' }), cpusOf({ requests: '2' })],
-      [2, 0, 0],
-    );
-  });
-
   it('are devices even of a pod that is not Guaranteed, and then no CPUs and no memory', () => {
     const [one] = podRequestOf(pod('a', [{ name: 'c', resources: { limits: { cpu: '2', 'x/nic': '1' } } }])).containers;
     assert.deepEqual([one?.cpus, [...(one?.devices ?? [])], one?.memory.size], [0, [['x/nic', 1]], 0]);

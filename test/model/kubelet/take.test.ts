@@ -1,71 +1,10 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
 import { HangError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
-import { behaviourOf } from '../../../model/kubelet/versions.ts';
-import { hostOf } from './arbitraries.ts';
 import { simpleHost } from './fixture.ts';
 
-/** Two NUMA nodes of eight CPUs, cores of two threads. */
-function taken(
-  count: number,
-  options: readonly string[],
-  free = '0-15',
-  host = simpleHost(2, 8),
-  version?: string,
-): string {
-  const cpuOptions = readCpuOptions(Object.fromEntries(options.map((name) => [name, 'true'])));
-  const behaviour = version === undefined ? {} : { behaviour: behaviourOf(version)! };
-  return `${takeByTopology(topologyOfHost(host), cpuOptions, CpuSet.parse(free), count, behaviour)}`;
-}
-
-/** Cores 0,4 to 3,7. */
-const FAR = hostOf({ cells: 1, cores: 4, threads: 2, siblings: 'far', cellsPerSocket: 1 });
-
-const NEAR = simpleHost(1, 8);
-/** Two sockets of two NUMA nodes of four CPUs. */
-const SOCKETS = hostOf({ cells: 4, cores: 2, threads: 2, siblings: 'near', cellsPerSocket: 2 });
-const V38 = 'v1.38.0-alpha.1';
-const CORES = 'distribute-cpus-across-cores';
-const ALIGNED = [CORES, 'align-by-socket'];
-/** The NUMA nodes of the first socket have three free CPUs each; of the second socket, one is free and one is full. */
-const BUSY = '0-2,4-6,8-11';
-const SPREAD = 'distribute-cpus-across-numa';
-
-describe('CPUs by the options of the static policy', () => {
-  const cases: readonly [what: string, taken: string, expected: string][] = [
-    ['are spread in whole cores, if those are required', taken(10, [SPREAD, 'full-pcpus-only']), '0-5,8-11'],
-    ['are whole cores first, whatever their ids', taken(3, [], '0-7', FAR), '0-1,4'],
-    ['are spread over cores', taken(3, ['distribute-cpus-across-cores'], '0-7', FAR), '0-2'],
-    ['are spread over cores by id before 1.38', taken(4, [CORES], '0-7', NEAR, 'v1.37.0'), '0-3'],
-    ['are spread over cores from 1.38 on', taken(4, [CORES], '0-7', NEAR, V38), '0,2,4,6'],
-    ['are second threads after one of each core', taken(5, [CORES], '0-7', NEAR, V38), '0-2,4,6'],
-    ['are of the core with fewer free threads first', taken(1, [CORES], '0-5,7', NEAR, V38), '7'],
-    ['are spread over cores of distant siblings from 1.38 on', taken(3, [CORES], '0-7', FAR, V38), '0-2'],
-    ['may leave a socket that has room before 1.38', taken(6, ALIGNED, BUSY, SOCKETS, 'v1.37.0'), '0-1,8-11'],
-    ['stay on a socket that has room from 1.38 on', taken(6, ALIGNED, BUSY, SOCKETS, V38), '0-2,4-6'],
-    ['are of both sockets if none has room', taken(8, ALIGNED, BUSY, SOCKETS, V38), '0,2,4,6,8-11'],
-  ];
-  for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
-});
-
-/** The given number of NUMA nodes of eight CPUs: 0-7, 8-15, 16-23. */
-function distributed(cells: number, free: string, count: number, groupSize = 1, cpusOfCell = 8): string {
-  return `${takeDistributed(topologyOfHost(simpleHost(cells, cpusOfCell)), CpuSet.parse(free), count, groupSize, 'packed')}`;
-}
-
 describe('CPUs distributed over NUMA nodes', () => {
-  const cases: readonly [what: string, cpus: string, expected: string][] = [
-    ['are on the last node if only that one has room', distributed(2, '0-1,8-15', 4), '8-11'],
-    ['leave the nodes most evenly used', distributed(3, '0-3,8-13,16-23', 4), '16-19'],
-    ['have two remaining ones in turn', distributed(3, '0-23', 17), '0-5,8-13,16-20'],
-    ['may be in groups of two', distributed(2, '0-15', 10, 2), '0-5,8-11'],
-    ['are packed if their number is not a multiple of the group', distributed(2, '0-15', 3, 2), '0-2'],
-  ];
-  for (const [what, cpus, expected] of cases) it(what, () => assert.equal(cpus, expected));
-
   /** NUMA nodes of whole cores, of each of which some threads of some cores are reserved. */
   function partlyReserved(cells: number, cpusOfCell: number, threads: number, reserved: readonly number[]) {
     const host = simpleHost(cells, cpusOfCell, threads);

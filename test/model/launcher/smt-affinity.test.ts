@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import type { NodeRequirement, SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import fc from 'fast-check';
+import { type NodeRequirement, type SelectingSpec, selectsNode } from '../../../model/launcher/node-selection.ts';
 import {
   askedMultiples,
   beforeSmtAffinity,
@@ -32,7 +33,7 @@ describe('required multiples of CPUs', () => {
 
 describe('the affinity that excludes nodes that would reject a pod’s CPUs', () => {
   for (const [what, cpus, candidates, reported, expected] of [
-    ['excludes a node that rejects them', [6], [kind(2)], [kind(2), kind(4)], away('4')],
+    ['excludes nodes that reject them', [6], [kind(2)], [kind(8), kind(2), kind(4)], away('4', '8')],
     ['ignores nodes that assign threads', [6], [kind(2)], [lax], undefined],
     ['is absent if every candidate rejects them', [6], [kind(4), kind(8)], [kind(2), kind(4)], undefined],
     ['exists if one candidate accepts them', [6], [kind(4), lax], [kind(2), kind(4)], away('4')],
@@ -42,17 +43,36 @@ describe('the affinity that excludes nodes that would reject a pod’s CPUs', ()
 });
 
 describe('affinity terms with one of two added requirements', () => {
-  it('are the two requirements if there was no affinity', () =>
-    assert.deepEqual(withAlternatives(undefined, [first, second]), [term(first), term(second)]));
-
-  it('are two for each term', () => {
-    assert.deepEqual(withAlternatives([term(zone), { matchFields: fields }], [first, second]), [
-      term(zone, first),
-      term(zone, second),
-      { matchFields: fields, matchExpressions: [first] },
-      { matchFields: fields, matchExpressions: [second] },
-    ]);
-    assert.deepEqual(withAlternatives([], [first, second]), []);
+  it('select exactly the nodes that were selected before and are not hopeless, and can be removed again', () => {
+    const requirement = fc.constantFrom(zone, rack, need('zone', 'NotIn', 'a'));
+    const field = fc.constantFrom(
+      ...['In', 'NotIn'].flatMap((is) => ['n', 'm'].map((n) => need('metadata.name', is, n))),
+    );
+    const list = <T>(item: fc.Arbitrary<T>) => fc.option(fc.array(item, { maxLength: 2 }), { nil: undefined });
+    const terms = fc.option(
+      fc.array(fc.record({ matchExpressions: list(requirement), matchFields: list(field) }), { maxLength: 3 }),
+      { nil: undefined },
+    );
+    const labels = fc.record(
+      {
+        zone: fc.constantFrom('a', 'b'),
+        [THREADS]: fc.constantFrom('2', '4', '8'),
+        [FULL]: fc.constantFrom('true', 'false'),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(terms, labels, (before, some) => {
+        const chosen: Readonly<Record<string, string | undefined>> = some;
+        const node = { name: 'n', label: (key: string) => chosen[key] };
+        const after = withAlternatives(before, away('4', '8'));
+        const isHopeless = ['4', '8'].includes(chosen[THREADS] ?? '') && chosen[FULL] === 'true';
+        const isSelected = selectsNode(before === undefined ? {} : selecting(...before), node);
+        assert.equal(selectsNode(selecting(...after), node), isSelected && !isHopeless);
+        assert.equal(selectsNode(beforeSmtAffinity(selecting(...after)), node), isSelected);
+        assert.deepEqual(withAlternatives(after, away('4', '8')), after);
+      }),
+    );
   });
 
   it('stay the same for a term that has one of them, or that matches nothing', () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type CoarseNeed, coarseFit, coarseNeedOf, countCheck, freeCpusOf } from '../../../model/placement/coarse.ts';
-import { policies } from '../kubelet/arbitraries.ts';
 import { needs, node, physnet, place, TUNNEL } from './fixture.ts';
 
 const need = (more: Partial<CoarseNeed> = {}): CoarseNeed => ({
@@ -51,7 +50,7 @@ describe('coarse fit', () => {
     const cases = fc.record({
       busy: fc.nat(0xffff),
       fullPcpusOnly: fc.boolean(),
-      policy: policies,
+      policy: fc.constantFrom('none', 'best-effort', 'restricted', 'single-numa-node'),
       cpus: fc.integer({ min: 1, max: 14 }),
       init: fc.nat(14),
       wishes,

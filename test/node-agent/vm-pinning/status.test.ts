@@ -62,6 +62,7 @@ describe('plumbline vm status', () => {
     const moved = vm!.threads.map((thread) => ({ ...thread, allowed: '0-7' }));
     assert.ok(!areVmsInOrder({ ...EXAMPLE, vms: [{ ...vm!, threads: moved }] }));
     assert.ok(!areVmsInOrder({ ...EXAMPLE, vms: [{ ...vm!, state: 'refused' }] }));
+    assert.ok(!areVmsInOrder({ ...EXAMPLE, vms: [{ ...vm!, mask: '0:3', state: null }] }));
     const overlap = { ...EXAMPLE, overlaps: [{ vms: ['team-a/a', 'team-b/c'] as [string, string], cpus: '3' }] };
     assert.ok(!areVmsInOrder(overlap));
     assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPU 3/);

@@ -8,7 +8,7 @@ import {
   PausedStarts,
   type StartWriter,
 } from '../../../scheduler-plugin/controllers/paused-starts.ts';
-import { silent } from '../../support/logger.ts';
+import { recordingLogger } from '../../support/logger.ts';
 
 const KEY = 'default/vm';
 const T1 = '2026-11-01T10:00:00Z';
@@ -61,6 +61,8 @@ class World {
     },
   };
 
+  readonly log = recordingLogger();
+
   async start(active = true): Promise<Replica> {
     const replica: Replica = {
       active,
@@ -69,7 +71,7 @@ class World {
         events: { record: (_, { reason, message }) => void this.events.push(`${reason}: ${message}`) },
         active: () => replica.active,
         onResumed: () => undefined,
-        log: silent,
+        log: this.log.log,
         now: () => this.clock.now,
         silence: 0.05,
       }),
@@ -213,6 +215,8 @@ describe('paused starts that wait for pinning', () => {
       world.events.join(),
       /ResumeFailed: the VM stays paused: KubeVirt or the API server refused to resume it/,
     );
+    const logged = world.log.lines.find(({ msg }) => msg === 'VM stays paused');
+    assert.match(JSON.stringify(logged?.['err']), new RegExp(away().message));
     const ended = new Promise<void>((resolve) => {
       const look = () => (world.unpauses > 0 ? resolve() : void setTimeout(look, 20));
       look();

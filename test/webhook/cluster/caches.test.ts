@@ -3,12 +3,18 @@ import { cacheProblem, type Watches } from '../../../kube/reflector.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import { createNadCache, createNetworkContextCache, createVmiCache } from '../../../webhook/cluster/cluster-view.ts';
+import {
+  createClusterView,
+  createNadCache,
+  createNetworkContextCache,
+  createVmiCache,
+} from '../../../webhook/cluster/cluster-view.ts';
 import { type CacheOptions, createNodeCache } from '../../../webhook/cluster/node-cache.ts';
 import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
 import { silent } from '../../support/logger.ts';
 import { type ScriptedLists, scriptedLists, settle } from './scripted-lists.ts';
 
+const NAMESPACES = '/api/v1/namespaces';
 const NADS = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';
 const SUBNETS = '/apis/kubeovn.io/v1/subnets';
 const VLANS = '/apis/kubeovn.io/v1/vlans';
@@ -51,14 +57,14 @@ describe('a cache of a kind that may not be installed', () => {
   }
 });
 
-describe('the cache of network definitions', () => {
-  const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
-  const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
-    metadata: { name, namespace },
-    spec: { config: JSON.stringify({ ...MAIN, netAttachDefName: `${namespace}/${name}`, ...config }) },
-  });
-  const primary = (name: string) => nad(name, { role: 'primary', subnets: '10.0.0.0/16' });
+const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
+const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
+  metadata: { name, namespace },
+  spec: { config: JSON.stringify({ ...MAIN, netAttachDefName: `${namespace}/${name}`, ...config }) },
+});
+const primary = (name: string, namespace?: string) => nad(name, { role: 'primary', subnets: '10.0.0.0/16' }, namespace);
 
+describe('the cache of network definitions', () => {
   it('knows the primary network of a namespace while there is one, whatever other definitions exist', async () => {
     const lists = scriptedLists({ [NADS]: [primary('a')] });
     const cache = await started(createNadCache(optionsOf(lists)));
@@ -86,6 +92,28 @@ describe('the cache of network definitions', () => {
     const refusal = { by: 'OVN-Kubernetes', why: 'the name of the network is missing' };
     assert.deepEqual(cache.find({ namespace: 'tenant', name: 'c' })?.refusal, refusal);
     assert.equal(cache.find({ namespace: 'other', name: 'c' }), undefined);
+  });
+});
+
+describe('the cluster view', () => {
+  it('finds the primary network of a labelled namespace', async () => {
+    const namespaces = ['tenant', 'bare'].map((name) => ({ metadata: { name } }));
+    const lists = scriptedLists(
+      { [NAMESPACES]: namespaces, [NADS]: [primary('a'), primary('b', 'other')], [NODES]: [], [REPORTS]: [] },
+      [NADS],
+    );
+    const view = createClusterView(EMPTY_CONTEXT, optionsOf(lists));
+    assert.match(String(view.problem), /^not synced yet: namespaces, network definitions, nodes, node reports, VMIs, /);
+    void view.run(running.signal);
+    await lists.release(NADS);
+    assert.equal(view.problem, undefined);
+    const { query } = lists.asked.find(({ path }) => path === NAMESPACES)!;
+    assert.equal(query?.['labelSelector'], 'k8s.ovn.org/primary-user-defined-network');
+    assert.deepEqual(['other', 'bare', 'tenant'].map(view.primaryNetwork), [
+      { kind: 'none' },
+      { kind: 'missing' },
+      { kind: 'primary', ref: { namespace: 'tenant', name: 'a' } },
+    ]);
   });
 });
 
@@ -278,6 +306,25 @@ describe('the cache of nodes', () => {
     await lists.send(NODES, 'DELETED', nodeOf('a'));
     await lists.send(NODES, 'DELETED', nodeOf('b'));
     assert.deepEqual(threads(), []);
+  });
+
+  it('excludes nodes by cordons and untolerated taints, but only if other nodes are left', async () => {
+    const labels = { zone: 'b', 'kubernetes.io/arch': 'ppc64le' };
+    const { lists, cache } = await stage(
+      [nodeOf('a'), nodeOf('b', { labels })],
+      [reportOf('a'), reportOf('b', { cores: ['0-3', '4-7'] })],
+    );
+    const threads = (spec: SelectingSpec = {}) => cache.candidates(spec).map(({ threadsPerCore }) => threadsPerCore);
+    const tolerating = (key: string) => threads({ tolerations: [{ key, operator: 'Exists' }] });
+    const change = (spec: Record<string, unknown>) =>
+      lists.send(NODES, 'MODIFIED', { ...nodeOf('b', { labels }), spec });
+    await change({ unschedulable: true });
+    assert.deepEqual([threads(), tolerating('node.kubernetes.io/unschedulable')], [[2], [2, 4]]);
+    assert.deepEqual(threads(zoned('b')), [4], 'the only node that it may use');
+    await change({ taints: [{ key: 'rack', value: 'x', effect: 'NoExecute' }] });
+    assert.deepEqual([threads(), tolerating('rack')], [[2], [2, 4]]);
+    await change({ taints: [{ key: 'rack', value: 'x', effect: 'PreferNoSchedule' }] });
+    assert.deepEqual(threads(), [2, 4]);
   });
 
   for (const [what, node, lie, code] of [

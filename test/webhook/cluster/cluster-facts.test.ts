@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
+import type { NetworkRef } from '../../../model/networks/attachments.ts';
+import { nadFacts } from '../../../model/networks/nad.ts';
 import { parseNames } from '../../../runtime/certificate.ts';
 import { createNadFetch, gatherCluster } from '../../../webhook/cluster/cluster-facts.ts';
 import { recordingLogger } from '../../support/logger.ts';
@@ -20,17 +22,11 @@ describe('reading one network definition', () => {
     } as unknown as KubeClient;
     return { fetch: createNadFetch(client, 3, log), asked, lines };
   };
-  const config = JSON.stringify({
-    type: 'ovn-k8s-cni-overlay',
-    name: 'n',
-    netAttachDefName: 'ns/n',
-    topology: 'localnet',
-    physicalNetworkName: 'east',
-  });
+  const config = JSON.stringify({ type: 'ovs', bridge: 'br' });
 
   it('requests it by namespace and name, with a timeout', async () => {
     const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));
-    assert.deepEqual(await fetch({ namespace: 'tenant', name: 'a/b' }), localnet('east'));
+    assert.deepEqual(await fetch({ namespace: 'tenant', name: 'a/b' }), nadFacts({ metadata: {}, spec: { config } }));
     const path = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions/a%2Fb';
     assert.deepEqual(asked, [[path, { timeout: 3 }]]);
   });
@@ -53,26 +49,29 @@ describe('reading one network definition', () => {
 });
 
 describe('the cluster facts for one VM', () => {
-  const vmiWith = (annotations: Record<string, string>) =>
-    vmiVector((vmi) => {
-      vmi.metadata.annotations = annotations;
-      vmi.spec.networks = [{ name: 'a', multus: { networkName: 'east' } }] as never;
-    });
+  interface Vm {
+    readonly annotations?: Record<string, string>;
+    readonly networkName?: string;
+    readonly oversized?: 'refuse' | 'warn';
+    readonly globalNetworkNamespaces?: string;
+  }
   const gather = (
-    { annotations = {}, oversized = 'refuse' }: { annotations?: Record<string, string>; oversized?: 'refuse' | 'warn' },
+    { annotations = {}, networkName = 'east', oversized = 'refuse', globalNetworkNamespaces = 'default' }: Vm,
     facts: Parameters<typeof viewOf>[1] = {},
-    fetched: (ref: object) => ReturnType<typeof localnet> | undefined = () => undefined,
-  ) =>
-    gatherCluster(
-      { namespace: 'tenant', vmi: vmiWith(annotations), exclusive: true },
-      {},
-      {
-        view: viewOf([kindOf(2)], facts),
-        fetchNad: async (ref) => fetched(ref),
-        oversized,
-        globalNetworkNamespaces: new Set(['default']),
-      },
-    );
+    fetchNad: (ref: NetworkRef) => ReturnType<typeof localnet> | undefined = () => undefined,
+  ) => {
+    const vmi = vmiVector(({ metadata, spec }) => {
+      metadata.annotations = annotations;
+      spec.networks = [{ name: 'a', multus: { networkName } }] as never;
+    });
+    const options = {
+      view: viewOf([kindOf(2)], facts),
+      fetchNad: async (ref: NetworkRef) => fetchNad(ref),
+      oversized,
+      globalNetworkNamespaces: parseNames(globalNetworkNamespaces),
+    };
+    return gatherCluster({ namespace: 'tenant', vmi, exclusive: true }, {}, options);
+  };
 
   it('take definitions from the watch, and read others', async () => {
     const watched = await gather({}, { findNad: () => localnet('east') });
@@ -84,21 +83,12 @@ describe('the cluster facts for one VM', () => {
 
   /** `namespace/name` of each definition that was looked up, in the watched copy and in the API server. */
   const lookedUp = async (networkName: string, globalNetworkNamespaces: string) => {
-    const vmi = vmiVector(({ spec }) => {
-      spec.networks = [{ name: 'a', multus: { networkName } }] as never;
-    });
     const lookups: string[] = [];
-    const find = (ref: { namespace: string; name: string }) => {
+    const find = (ref: { readonly namespace: string; readonly name: string }) => {
       lookups.push(`${ref.namespace}/${ref.name}`);
       return undefined;
     };
-    const options = {
-      view: viewOf([kindOf(2)], { findNad: find }),
-      fetchNad: async (ref: { namespace: string; name: string }) => find(ref),
-      oversized: 'refuse',
-      globalNetworkNamespaces: parseNames(globalNetworkNamespaces),
-    } as const;
-    const { networks } = await gatherCluster({ namespace: 'tenant', vmi, exclusive: true }, {}, options);
+    const { networks } = await gather({ networkName, globalNetworkNamespaces }, { findNad: find }, find);
     assert.equal(networks.definitions.size, 0);
     return lookups;
   };

@@ -1,30 +1,41 @@
 import assert from 'node:assert/strict';
-import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { type KubeClient, KubeError, type RequestOptions } from '../../../kube/client.ts';
 import type { VirtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import { createVmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
 import { vmiVector } from '../launcher-fixture.ts';
 
 const reference = { name: 'dpdk-fwd-01', uid: vmiVector().metadata.uid ?? '' };
 
-/** @param times clock values for successive reads, in seconds; the last one repeats. Default: time stands still. */
-function lookup(cached: VirtualMachineInstance | undefined, answer: unknown, times: readonly number[] = [0]) {
-  const asked: string[] = [];
-  const get = async (path: string) => {
-    asked.push(path);
-    if (answer instanceof Error) throw answer;
-    return answer;
+interface Lookup {
+  readonly cached?: VirtualMachineInstance;
+  /** The answer of the API server to a request; an Error rejects it. */
+  readonly answer: (request: number) => unknown;
+  /** Seconds. */
+  readonly timeout?: number;
+  /** Clock values for successive reads, in seconds; the last one repeats. Default: time stands still. */
+  readonly times?: readonly number[];
+}
+
+function lookup({ cached, answer, timeout = 60, times = [0] }: Lookup) {
+  const requests: { readonly path: string; readonly timeout: number | undefined }[] = [];
+  const get = async (path: string, options: RequestOptions = {}) => {
+    requests.push({ path, timeout: options.timeout });
+    const reply = answer(requests.length);
+    if (reply instanceof Error) throw reply;
+    return reply;
   };
-  const client = { get } as unknown as KubeClient;
   const left = [...times];
   const now = () => (left.length > 1 ? left.shift() : left[0]) ?? 0;
-  return { asked, lookUp: createVmiLookup({ client, timeout: 1, now, find: () => cached }) };
+  const find = createVmiLookup({ client: { get } as unknown as KubeClient, timeout, now, find: () => cached });
+  const lookUp = (fits = true) => find('telco-east', reference, () => fits);
+  return { requests, lookUp };
 }
 
 describe('the lookup of a VMI', () => {
   it('sends no request if the watched copy has the VMI and it fits', async () => {
-    const { asked, lookUp } = lookup(vmiVector(), new Error('asked'));
-    assert.equal((await lookUp('telco-east', reference, () => true)).kind, 'found');
-    assert.deepEqual(asked, []);
+    const { requests, lookUp } = lookup({ cached: vmiVector(), answer: () => new Error('asked') });
+    assert.equal((await lookUp()).kind, 'found');
+    assert.deepEqual(requests, []);
   });
 
   const other = vmiVector((vmi) => {
@@ -46,49 +57,36 @@ describe('the lookup of a VMI', () => {
   ];
   for (const [name, cached, answer, expected, fits = true] of cases) {
     it(`W6: sends one request after ${name}: ${expected}`, async () => {
-      const { asked, lookUp } = lookup(cached, answer);
-      assert.equal((await lookUp('telco-east', reference, () => fits)).kind, expected);
-      assert.deepEqual(asked, ['/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances/dpdk-fwd-01']);
+      const { requests, lookUp } = lookup({ ...(cached && { cached }), answer: () => answer });
+      assert.equal((await lookUp(fits)).kind, expected);
+      const path = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances/dpdk-fwd-01';
+      assert.deepEqual(requests, [{ path, timeout: 60 }]);
     });
   }
-});
 
-it('a request for a VMI ends when the time of the lookup ends', async () => {
-  const timeouts: (number | undefined)[] = [];
-  const get = async (_: string, options?: { readonly timeout?: number }) => {
-    timeouts.push(options?.timeout);
-    return vmiVector();
-  };
-  const client = { get } as unknown as KubeClient;
-  const times = [10, 10.75];
-  const lookUp = createVmiLookup({ client, timeout: 1, now: () => times.shift() ?? 10.75, find: () => undefined });
-  await lookUp('telco-east', reference, () => true);
-  assert.deepEqual(timeouts, [0.25]);
-});
+  it('ends a request when the time of the lookup ends', async () => {
+    const { requests, lookUp } = lookup({ answer: () => vmiVector(), timeout: 1, times: [10, 10.75] });
+    await lookUp();
+    assert.deepEqual(
+      requests.map(({ timeout }) => timeout),
+      [0.25],
+    );
+  });
 
-describe('the lookup of a VMI while the API server is slow or briefly down', () => {
-  const passing: [name: string, error: KubeError][] = [
+  for (const [name, error] of [
     ['a broken connection', new KubeError(0, 'Unreachable', 'socket hang up')],
     ['a server error', new KubeError(500, 'InternalError', 'etcd')],
-  ];
-  for (const [name, error] of passing) {
+  ] as const) {
     it(`retries after ${name}`, async () => {
-      let asked = 0;
-      const get = async () => {
-        if (++asked < 3) throw error;
-        return vmiVector();
-      };
-      const client = { get } as unknown as KubeClient;
-      const lookUp = createVmiLookup({ client, timeout: 60, now: () => 0, find: () => undefined });
-      assert.equal((await lookUp('telco-east', reference, () => true)).kind, 'found');
-      assert.equal(asked, 3);
+      const { requests, lookUp } = lookup({ answer: (request) => (request < 3 ? error : vmiVector()) });
+      assert.equal((await lookUp()).kind, 'found');
+      assert.equal(requests.length, 3);
     });
 
     it(`gives up after ${name} when its time is over, and returns the reason`, async () => {
-      const { asked, lookUp } = lookup(undefined, error, [0, 0, 0, 0.9]);
-      const found = await lookUp('telco-east', reference, () => true);
-      assert.deepEqual(found, { kind: 'unreadable', why: error.message });
-      assert.equal(asked.length, 2);
+      const { requests, lookUp } = lookup({ answer: () => error, timeout: 1, times: [0, 0, 0, 0.9] });
+      assert.deepEqual(await lookUp(), { kind: 'unreadable', why: error.message });
+      assert.equal(requests.length, 2);
     });
   }
 

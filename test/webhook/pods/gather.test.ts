@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { ALIGN_ANNOTATION } from '../../../model/names.ts';
+import { type NetworkRef, refText } from '../../../model/networks/attachments.ts';
 import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
 import { gather, podUnderReview } from '../../../webhook/pods/gather.ts';
-import { optionsOf, podVector, requestFor } from '../launcher-fixture.ts';
+import { kindOf, localnet, optionsOf, podVector, requestFor, viewOf } from '../launcher-fixture.ts';
 
 describe('the reads for a decision about a pod', () => {
   const unread = optionsOf({
@@ -27,9 +28,34 @@ describe('the reads for a decision about a pod', () => {
     it(`are none for ${what}`, async () => assert.equal((await gather(requestFor(pod), unread)).kind, kind));
   }
 
-  it('are only that of its VMI for a launcher whose VMI does not exist', async () => {
-    const facts = await gather(requestFor(podVector()), { ...unread, lookUpVmi: async () => ({ kind: 'absent' }) });
-    assert.equal(facts.kind, 'launcher');
+  for (const [what, pod, policy] of [
+    ['of a launcher that asks for whole cores', podVector(), 'annotated'],
+    ['of a launcher that asks for nothing, if all are aligned', bare, 'auto'],
+  ] as const) {
+    it(`are only that of its VMI, by the owner reference, ${what} and has none`, async () => {
+      const asked: unknown[] = [];
+      const lookUpVmi = async (...[namespace, vmi]: readonly unknown[]) => {
+        asked.push([namespace, vmi]);
+        return { kind: 'absent' } as const;
+      };
+      const facts = await gather(requestFor(pod), { ...unread, lookUpVmi, policy });
+      assert.ok(facts.kind === 'launcher');
+      const [{ name, uid }] = podVector().metadata.ownerReferences as [{ name: string; uid: string }];
+      assert.deepEqual([facts.owner, asked], [{ kind: 'absent' }, [['telco-east', { name, uid }]]]);
+    });
+  }
+
+  it('W13: include a definition with an unknown physnet once, because it may have been corrected', async () => {
+    const fetched: NetworkRef[] = [];
+    const fetchNad = async (ref: NetworkRef) => {
+      fetched.push(ref);
+      return localnet('physnet1');
+    };
+    const view = viewOf([kindOf(2, { physnets: { physnet1: '1' } })], { findNad: () => localnet('typo') });
+    const facts = await gather(requestFor(podVector()), optionsOf({ view, fetchNad }));
+    assert.ok(facts.kind === 'launcher' && facts.owner.kind === 'found');
+    assert.deepEqual([...facts.owner.cluster.networks.definitions.values()], [localnet('physnet1')]);
+    assert.deepEqual(fetched.map(refText), ['telco-east/dpdk-net-east']);
   });
 });
 

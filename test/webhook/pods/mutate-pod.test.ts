@@ -1,20 +1,39 @@
 import assert from 'node:assert/strict';
+import type { SchedulerRoute } from '../../../webhook/pods/gather.ts';
+import { createPodRouting } from '../../../webhook/pods/mutate-pod.ts';
+import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { mutationOf, patched, podVector, requestFor } from '../launcher-fixture.ts';
+import {
+  denialOf,
+  mutationOf,
+  patched,
+  patchOf,
+  podVector,
+  requestFor,
+  setCpu,
+  type TestPod,
+  validationOf,
+} from '../launcher-fixture.ts';
+
+const OURS = 'plumbline-scheduler';
+const ROUTE: SchedulerRoute = { schedulerName: OURS, schedulerAway: () => undefined };
+
+describe('reviews that a request does not concern', () => {
+  const reads = { lookUpVmi: () => assert.fail('no VMI is needed') };
+  const reviews = { mutation: mutationOf(reads), routing: createPodRouting(ROUTE), validation: validationOf(reads) };
+  const requests: [what: string, request: Partial<AdmissionRequest>][] = [
+    ['another kind', { kind: { group: '', version: 'v1', kind: 'Binding' } }],
+    ['an update that is not a resize', { operation: 'UPDATE' }],
+  ];
+  for (const [name, review] of Object.entries(reviews)) {
+    for (const [what, request] of requests) {
+      it(`${name} admits ${what}, and reads nothing`, async () =>
+        assert.deepEqual(await review(requestFor(podVector(), request)), { allowed: true }));
+    }
+  }
+});
 
 describe('the mutation of pods', () => {
-  const POD = { group: '', version: 'v1', kind: 'Pod' };
-  for (const [what, kind, operation] of [
-    ['another kind', { ...POD, kind: 'Service' }, 'CREATE'],
-    ['an update of a pod', POD, 'UPDATE'],
-  ] as const) {
-    it(`allows ${what} and looks nothing up`, async () => {
-      const lookUpVmi = () => assert.fail('no VMI is needed');
-      const answer = await mutationOf({ lookUpVmi })(requestFor(podVector(), { kind, operation }));
-      assert.deepEqual(answer, { allowed: true });
-    });
-  }
-
   it('logs one line for each launcher that it pads or refuses and each pod that it cannot read, except in a dry run', async () => {
     const { log, lines } = recordingLogger();
     const mutate = mutationOf({ log });
@@ -39,4 +58,101 @@ describe('the mutation of pods', () => {
     assert.match(String(lines[1]?.['reason']), /networks/);
     assert.match(String(lines[2]?.['reason']), /ownerReferences\.0\.name: longer than 253 characters$/);
   });
+
+  it('leaves a pod of another owner unchanged', async () =>
+    assert.deepEqual(await mutationOf()(requestFor(podVector('hp-volume-pod'))), { allowed: true }));
+
+  it('rounds an ordinary pod that asks for whole cores, which the validation admits', async () => {
+    const amounts = { cpu: '3', memory: '1Gi' };
+    const pod = {
+      metadata: { annotations: { 'plumbline.dev/align': 'whole-cores' } },
+      spec: { containers: [{ name: 'a', resources: { requests: amounts, limits: amounts } }] },
+    } as unknown as TestPod;
+    const after = patched(pod, await mutationOf()(requestFor(pod)));
+    const rounded = { ...amounts, cpu: '4', 'plumbline.dev/placed': '1' };
+    assert.deepEqual(after.spec.containers[0]!.resources, { requests: rounded, limits: rounded });
+    assert.deepEqual(patchOf(await mutationOf()(requestFor(after))), []);
+    assert.deepEqual(await validationOf()(requestFor(after)), { allowed: true });
+  });
+
+  it('warns in its answer about what it notes in the decision', async () => {
+    const answer = await mutationOf({ route: ROUTE })(requestFor(launcher('volcano')));
+    assert.match(answer.warnings?.join() ?? '', /"volcano".*remove it for plumbline-scheduler/);
+    assert.match(JSON.stringify(patchOf(answer)), /OtherScheduler/);
+  });
 });
+
+describe('the routing of launchers without another decision', () => {
+  const route = createPodRouting(ROUTE);
+
+  it('only sets the scheduler, once', async () => {
+    const patch = patchOf(await route(requestFor(launcher())));
+    assert.deepEqual(patch, [{ op: 'add', path: '/spec/schedulerName', value: OURS }]);
+    assert.deepEqual(patchOf(await route(requestFor(launcher(OURS)))), []);
+  });
+
+  it('leaves another scheduler, with a warning', async () => {
+    const { warnings, ...answer } = await route(requestFor(launcher('volcano')));
+    assert.deepEqual(answer, { allowed: true, patch: [] });
+    assert.match(warnings?.join() ?? '', /"volcano"/);
+  });
+
+  it('is off without a scheduler', async () => {
+    const off = createPodRouting({ schedulerName: '', schedulerAway: () => 'not asked' });
+    assert.deepEqual(patchOf(await off(requestFor(launcher('default-scheduler')))), []);
+  });
+
+  for (const [what, pod] of [
+    ['a hot-plug pod', podVector('hp-volume-pod')],
+    ['an object that is not a pod', { spec: 'nonsense' }],
+  ] as const)
+    it(`admits ${what}`, async () => assert.deepEqual(await route(requestFor(pod)), { allowed: true }));
+});
+
+describe('the validation of a pod after all other webhooks', () => {
+  it('admits a pod that matches the decision, and names a change that another webhook reverted', async () => {
+    const once = patched(podVector(), await mutationOf()(requestFor(podVector())));
+    assert.deepEqual(await validationOf()(requestFor(once)), { allowed: true });
+    setCpu(once, '9');
+    const { code, message } = denialOf(await validationOf()(requestFor(once)));
+    assert.equal(code, 422);
+    assert.match(message, /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10"/);
+  });
+
+  it('W14: refuses what the mutation refuses: a device of Plumbline’s without a decision', async () => {
+    const pod = podVector();
+    Object.assign(pod.spec.containers[0]!.resources.limits, { 'physnet.plumbline.dev/physnet1': '1' });
+    const answers = await Promise.all([mutationOf(), validationOf()].map((review) => review(requestFor(pod))));
+    assert.deepEqual(
+      answers.map((answer) => denialOf(answer).code),
+      [403, 403],
+    );
+  });
+
+  const sized = (cpu: string) => {
+    const pod = podVector();
+    setCpu(pod, cpu);
+    return pod;
+  };
+  const broken = { spec: 'nonsense' };
+  for (const [what, before, after, code, message] of [
+    ['of nothing', sized('10'), sized('10'), undefined, undefined],
+    ['of the CPUs of a launcher', sized('10'), sized('12'), 422, /cannot be resized/],
+    ['of a malformed amount', sized('many'), podVector(), 400, /"many"/],
+    ['to an object that is not a Pod', podVector(), broken, 400, /^plumbline: the new object is not a Pod: /],
+    ['from an object that is not a Pod', broken, podVector(), 400, /^plumbline: the old object is not a Pod: /],
+  ] as const) {
+    it(`W11: ${code === undefined ? 'admits' : 'refuses'} a resize ${what}`, async () => {
+      const resize = { operation: 'UPDATE', subResource: 'resize', oldObject: before } as const;
+      const answer = await validationOf()(requestFor(after, resize));
+      assert.equal(answer.allowed ? undefined : answer.code, code);
+      if (message !== undefined) assert.match(denialOf(answer).message, message);
+    });
+  }
+});
+
+function launcher(schedulerName?: string): TestPod {
+  const pod = podVector();
+  delete pod.spec['schedulerName'];
+  return schedulerName === undefined ? pod : { ...pod, spec: { ...pod.spec, schedulerName } };
+}

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { explainedPod } from '../../../diagnosis/objects.ts';
-import { vmState } from '../../../diagnosis/state.ts';
 import { virtualMachineInstance } from '../../../kube/virtual-machines.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
@@ -71,14 +69,6 @@ describe('launchers as the real KubeVirt renders them', () => {
       const even = `${cpus + (cpus % 2)}`;
       assert.deepEqual(computeCpus(after), isPadded(one) ? { request: even, limit: even } : before);
       assert.deepEqual(patchOf(await reviewOf(one)(requestOf(after))), [], 'a second pass changes nothing');
-    });
-
-    it(`${one.case}: explain and doctor show that the webhook reviewed it`, async () => {
-      const after = patched(podOf(one), await reviewOf(one)(requestOf(podOf(one))));
-      const pod = explainedPod.parse(after);
-      const facts = { namespace: 'vms', name: one.case, kind: 'vm', scheduler: { leads: true } } as const;
-      const { reason, causes } = vmState({ ...facts, pod });
-      assert.ok(![reason, ...causes.map((cause) => cause.reason)].includes('WebhookMissed'));
     });
   }
 });

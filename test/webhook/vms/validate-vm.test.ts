@@ -1,190 +1,175 @@
 import assert from 'node:assert/strict';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
-import { denialOf, kindOf, localnet, optionsOf, overlay, requestFor, viewOf } from '../launcher-fixture.ts';
+import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
+import { denialOf, kindOf, localnet, viewOf } from '../launcher-fixture.ts';
+import { CPU_MASK, type Kind, reviewVm, type Vm, type VmReview } from './fixture.ts';
 
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const AFFINITY = 'plumbline.dev/numa-affinity';
-const MASK = 'plumbline.dev/cpu-mask';
-const isolated = { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 const net = (name: string, networkName = name) => ({ name, multus: { networkName } });
-
-interface Template {
-  readonly annotations?: Record<string, string>;
-  readonly cpu?: object;
-  readonly networks?: object[];
-  /** More of the template's spec. */
-  readonly spec?: object;
-  /** On the VM itself. */
-  readonly outer?: Record<string, string>;
-  readonly deleting?: boolean;
-}
-
-type Kind = 'VirtualMachine' | 'VirtualMachineInstance' | 'VirtualMachineInstanceReplicaSet' | 'VirtualMachinePool';
-
-function objectOf(kind: Kind, template: Template): object {
-  const { annotations = {}, cpu = isolated, networks = [], spec: more = {}, outer = {}, deleting = false } = template;
-  const spec = { domain: { cpu }, networks, ...more };
-  const made = { metadata: { annotations }, spec };
-  const metadata = {
-    name: 'vm',
-    annotations: outer,
-    ...(deleting ? { deletionTimestamp: '2026-09-01T08:00:00Z' } : {}),
-  };
-  const machine = { template: made };
-  switch (kind) {
-    case 'VirtualMachineInstance':
-      return { metadata: { name: 'vm', annotations }, spec };
-    case 'VirtualMachinePool':
-      return { metadata, spec: { virtualMachineTemplate: { spec: machine } } };
-    default:
-      return { metadata, spec: machine };
-  }
-}
-
-const view = viewOf([kindOf(2, { physnets: { east: '0', west: '1', both: '0-1' }, tunnel: '0' })], {
-  findNad: ({ name }) => {
-    return name === 'overlay' ? overlay(name) : localnet(name);
+/** A VM whose launcher needs 9 CPUs of its own. */
+const pinned = (...networks: object[]): Vm => ({
+  spec: {
+    domain: { cpu: { cores: 4, threads: 2, dedicatedCpuPlacement: true, isolateEmulatorThread: true } },
+    networks,
   },
-  maskHosts: () => [{ online: CpuSet.range(0, 7), usable: CpuSet.range(0, 7) }],
+});
+const masked = (cores: number, mask: string): Vm => ({
+  annotations: { [CPU_MASK]: mask },
+  spec: { domain: { cpu: { cores } } },
 });
 
-async function validate(template: Template, old?: Template, kind: Kind = 'VirtualMachine') {
-  const answer = await createVmValidation(optionsOf({ view }))(
-    requestFor(objectOf(kind, template), {
-      kind: { group: 'kubevirt.io', version: 'v1', kind },
-      operation: old === undefined ? 'CREATE' : 'UPDATE',
-      ...(old === undefined ? {} : { oldObject: objectOf(kind, old) }),
-    }),
-  );
-  for (const warning of answer.warnings ?? []) assert.ok(warning.length <= 256, warning);
-  return answer;
-}
+const view = viewOf([kindOf(2, { physnets: { east: '0', west: '1', both: '0-1' } })], {
+  findNad: ({ name }) => localnet(name),
+});
+const warningsOf = async (vm: Vm, review: VmReview = {}) => {
+  const answer = await reviewVm(vm, { options: { view }, ...review });
+  assert.ok(answer.allowed, JSON.stringify(answer));
+  return (answer.warnings ?? []).join('\n');
+};
 
 describe('validation of VMs: warnings', () => {
-  const cases: readonly (readonly [name: string, vm: Template, says: RegExp | undefined, old?: Template])[] = [
-    ['a VM without faults', { annotations: FULL, networks: [net('east')] }, undefined],
+  const cases: readonly (readonly [name: string, vm: Vm, warning: RegExp, old?: Vm])[] = [
+    ['a VM without faults', { ...pinned(net('east')), annotations: FULL }, /^$/],
     [
       'required physnets on different NUMA nodes',
-      { networks: [net('a', 'east'), net('b', 'west')] },
+      pinned(net('a', 'east'), net('b', 'west')),
       /the required networks have no common NUMA node .*a \(physnet east\), b \(physnet west\)/,
     ],
-    ['a physnet that no node reports', { networks: [net('a', 'north')] }, /no node reports the physnet north/],
+    ['a physnet that no node reports', pinned(net('a', 'north')), /no node reports the physnet north/],
     [
       'an annotation outside the template',
-      { outer: FULL },
+      { ...pinned(), metadata: { annotations: FULL } },
       /no effect here: put it into spec\.template\.metadata\.annotations/,
     ],
     [
       'a hotplugged NIC',
-      { networks: [net('east'), net('both')] },
+      pinned(net('east'), net('both')),
       /interface both is plugged into a VM .* next migration or restart/,
-      { networks: [net('east')] },
+      pinned(net('east')),
     ],
     [
       'a hotplugged NIC without an affinity',
-      { annotations: { ...FULL, [AFFINITY]: '{"both":"none"}' }, networks: [net('both')] },
-      undefined,
-      {},
+      { ...pinned(net('both')), annotations: { ...FULL, [AFFINITY]: '{"both":"none"}' } },
+      /^$/,
+      pinned(),
     ],
+    ['a fault that an earlier review has warned about', pinned(net('a', 'north')), /^$/, pinned(net('a', 'north'))],
     [
-      'a fault that an earlier review has warned about',
-      { networks: [net('a', 'north')] },
-      undefined,
-      { networks: [net('a', 'north')] },
+      'an unannotated VM of 8 vCPUs and an emulator thread',
+      pinned(),
+      /asks for 9 CPUs: every node it can go to \(2 threads per core\) rejects it, SMTAlignmentError; annotate/,
     ],
   ];
-  for (const [name, vm, says, old] of cases) {
-    it(`${says === undefined ? 'none for' : 'for'} ${name}`, async () => {
-      const answer = await validate(vm, old);
-      assert.ok(answer.allowed);
-      const said = (answer.warnings ?? []).join('\n');
-      if (says === undefined) assert.equal(said, '');
-      else assert.match(said, says);
+  for (const [name, vm, warning, old] of cases)
+    it(`${warning.source === '^$' ? 'none for' : 'for'} ${name}`, async () =>
+      assert.match(await warningsOf(vm, { old }), warning));
+
+  const scheduled = (schedulerName: string | undefined, affinity?: string): Vm => ({
+    annotations: affinity === undefined ? {} : { [AFFINITY]: affinity },
+    spec: { schedulerName },
+  });
+  for (const [what, vm, isWarned, old] of [
+    ['another scheduler', scheduled('other', '{}'), true],
+    ['another scheduler that an update names', scheduled('other', '{}'), true, scheduled(undefined, '{}')],
+    ['another scheduler that it had before', scheduled('other', '{"x":"none"}'), false, scheduled('other', '{}')],
+    ['another scheduler of a VM that asks for nothing', scheduled('other'), false],
+    ['Plumbline’s scheduler', scheduled('plumbline-scheduler', '{}'), false],
+    ['no scheduler', scheduled(undefined, '{}'), false],
+  ] as const) {
+    it(`${isWarned ? 'for' : 'none for'} ${what}`, async () => {
+      const options = { route: { schedulerName: 'plumbline-scheduler' } };
+      assert.equal((await warningsOf(vm, { old, options })).includes('scheduler'), isWarned);
     });
   }
+
+  it('for an object that cannot be read, which is left to KubeVirt', async () => {
+    const request = { object: { metadata: {}, spec: 7 } };
+    assert.match(await warningsOf({}, { request }), /has not checked it/);
+  });
 });
 
 describe('validation of VMs: refusals', () => {
-  const shared = (cores: number, mask: string): Template => ({ annotations: { [MASK]: mask }, cpu: { cores } });
-  const cases: readonly (readonly [name: string, vm: Template, says: RegExp | undefined, old?: Template])[] = [
-    ['a mask for too many vCPUs', shared(2, '0:1:2'), /entries for 3 vCPUs, but the VM has 2/],
-    ['vCPUs that change under a mask', shared(3, '0:1'), /entries for 2 vCPUs, but the VM has 3/, shared(2, '0:1')],
-    ['a VM that is being deleted', { ...shared(3, '0:1'), deleting: true }, undefined, shared(2, '0:1')],
-  ];
-  for (const [name, vm, says, old] of cases) {
-    it(`${says === undefined ? 'none for' : 'for'} ${name}`, async () => {
-      const answer = await validate(vm, old);
-      if (says === undefined) assert.ok(answer.allowed, answer.allowed ? '' : answer.message);
-      else assert.match(denialOf(answer).message, says);
-    });
-  }
-
-  const SMALL = [kindOf(2, { physnets: { east: '0' }, rooms: { 0: 6, 1: 8 } })];
-  const create = async (
-    facts: Parameters<typeof viewOf>[1],
-    options: Parameters<typeof optionsOf>[0] = {},
-    old?: Template,
-  ) => {
-    const review = createVmValidation({
-      ...optionsOf({ view: viewOf(SMALL, { findNad: () => localnet('east'), ...facts }), ...options }),
-      route: { schedulerName: '' },
-    });
-    const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
-    const before =
-      old === undefined ? {} : ({ operation: 'UPDATE', oldObject: objectOf('VirtualMachine', old) } as const);
-    return review(
-      requestFor(objectOf('VirtualMachine', { networks: [net('east')] }), { kind, operation: 'CREATE', ...before }),
-    );
-  };
-  const TOO_LARGE =
-    /^(plumbline: )?larger than the NUMA nodes of its networks on every node that it can go to: interface east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 9$/;
-
-  it('refuse a VM that is larger than the NUMA node of its network on every node, with the reason', async () => {
-    assert.match(denialOf(await create({})).message, TOO_LARGE);
-  });
-
-  it('only warn about such a VM if a node has not reported, if larger nodes may join, and on updates', async () => {
-    for (const answer of [
-      await create({ allReport: () => false }),
-      await create({}, { oversized: 'warn' }),
-      await create({}, {}, {}),
-    ]) {
-      assert.ok(answer.allowed);
-      assert.ok(
-        answer.warnings?.some((text) => TOO_LARGE.test(text)),
-        `${answer.warnings}`,
-      );
-    }
-  });
+  const WRONG = masked(2, '0:1:2');
+  for (const [name, vm, message, old] of [
+    ['a mask for too many vCPUs', WRONG, /entries for 3 vCPUs, but the VM has 2/],
+    ['vCPUs that change under a mask', masked(3, '0:1'), /entries for 2 vCPUs, but the VM has 3/, masked(2, '0:1')],
+  ] as const)
+    it(`for ${name}`, async () => assert.match(denialOf(await reviewVm(vm, { old })).message, message));
 
   for (const kind of ['VirtualMachineInstance', 'VirtualMachineInstanceReplicaSet', 'VirtualMachinePool'] as const) {
     it(`apply to a ${kind} as to a VM`, async () => {
-      assert.match(denialOf(await validate(shared(2, '0:1:2'), undefined, kind)).message, /entries for 3 vCPUs/);
-      const { warnings } = await validate({ networks: [net('a', 'north')] }, undefined, kind);
-      assert.match(warnings?.join() ?? '', /no node reports the physnet north/);
+      assert.equal(denialOf(await reviewVm(WRONG, { kind })).code, 422);
+      assert.match(await warningsOf(pinned(net('a', 'north')), { kind }), /no node reports the physnet north/);
     });
   }
 
-  it('are left to KubeVirt if the object cannot be read', async () => {
-    const request = requestFor(
-      { metadata: {}, spec: 7 },
-      { kind: { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' } },
-    );
-    const answer = await createVmValidation(optionsOf())(request);
-    assert.ok(answer.allowed);
-    assert.match(answer.warnings?.[0] ?? '', /has not checked it/);
+  const unconcerned: [what: string, request: Partial<AdmissionRequest>, vm?: Vm][] = [
+    ['a deletion', { operation: 'DELETE' }],
+    ['a connection', { operation: 'CONNECT' }],
+    ['a subresource', { subResource: 'status' }],
+    ['another kind', { kind: { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachinePreference' } }],
+    ['a VM that is being deleted', {}, { ...WRONG, metadata: { deletionTimestamp: '2026-09-01T08:00:00Z' } }],
+  ];
+  for (const [what, request, vm = WRONG] of unconcerned)
+    it(`none for ${what}`, async () => assert.deepEqual(await reviewVm(vm, { request }), { allowed: true }));
+
+  const TOO_LARGE =
+    /^(plumbline: )?larger than the NUMA nodes of its networks on every node that it can go to: interface east \(physnet east\) is on NUMA node 0, where pods can have 6 CPUs at most, and it requests 9$/m;
+  const small = [kindOf(2, { physnets: { east: '0' }, rooms: { 0: 6, 1: 8 } })];
+  const smallView = (more: Parameters<typeof viewOf>[1] = {}) => ({
+    view: viewOf(small, { findNad: () => localnet('east'), ...more }),
   });
+
+  it('refuse a VM that is larger than the NUMA node of its network on every node, with the reason', async () =>
+    assert.match(denialOf(await reviewVm(pinned(net('east')), { options: smallView() })).message, TOO_LARGE));
+
+  const lenient: [what: string, review: VmReview][] = [
+    ['a node has not reported', { options: smallView({ allReport: () => false }) }],
+    ['larger nodes may join', { options: { ...smallView(), oversized: 'warn' } }],
+    ['it exists', { options: smallView(), old: pinned() }],
+  ];
+  for (const [what, review] of lenient)
+    it(`only warn about such a VM if ${what}`, async () =>
+      assert.match(await warningsOf(pinned(net('east')), review), TOO_LARGE));
 });
 
-describe('validation of VMs: launchers that every full-pcpus-only node would reject', () => {
-  it('a warning: an unannotated VM of 8 vCPUs and an emulator thread', async () => {
-    const kind = { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachine' };
-    const answer = await createVmValidation(optionsOf())(requestFor(objectOf('VirtualMachine', {}), { kind }));
-    assert.ok(answer.allowed);
-    assert.match(
-      answer.warnings?.join() ?? '',
-      /asks for 9 CPUs: every node it can go to \(2 threads per core\) rejects it, SMTAlignmentError; annotate/,
-    );
-  });
+describe('what a review of a VM reads', () => {
+  for (const [what, requested, own, expected] of [
+    ['of the request', 'asked', 'own', 'asked'],
+    ['of the object, if the request has none', undefined, 'own', 'own'],
+  ] as const) {
+    it(`the networks of the namespace: ${what}`, async () => {
+      const namespaces = new Set<string>();
+      const findNad = ({ namespace }: { readonly namespace: string }) => {
+        namespaces.add(namespace);
+        return localnet('east');
+      };
+      const options = { view: viewOf([kindOf(2)], { findNad }) };
+      const request = { namespace: requested } as Partial<AdmissionRequest>;
+      await reviewVm({ ...pinned(net('east')), metadata: { namespace: own } }, { options, request });
+      assert.deepEqual([...namespaces], [expected]);
+    });
+  }
+
+  const kind: Kind = 'VirtualMachine';
+  for (const [part, value] of [
+    ['networks', [net('a', 'east')]],
+    ['nodeSelector', { zone: 'a' }],
+    ['affinity', { nodeAffinity: {} }],
+    ['livenessProbe', { tcpSocket: { port: 22 } }],
+    ['schedulerName', 'other'],
+    ['tolerations', [{ key: 'a', operator: 'Exists' }]],
+    ['nothing', undefined],
+  ] as const) {
+    it(`the nodes, if an update changes ${part}`, async () => {
+      let reads = 0;
+      const candidates = () => {
+        reads++;
+        return [kindOf(2)];
+      };
+      const options = { view: viewOf([kindOf(2)], { candidates }) };
+      await reviewVm({ spec: value === undefined ? {} : { [part]: value } }, { kind, old: {}, options });
+      assert.equal(reads > 0, value !== undefined);
+    });
+  }
 });

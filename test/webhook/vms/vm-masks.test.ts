@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { MaskHost } from '../../../model/placement/mask-fit.ts';
-import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
-import { denialOf, optionsOf, requestFor, viewOf } from '../launcher-fixture.ts';
+import { denialOf, viewOf } from '../launcher-fixture.ts';
+import { CPU_MASK, type Kind, reviewVm, type Vm, type VmReview } from './fixture.ts';
 
-const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
 const CONTROLLER = 'system:serviceaccount:kubevirt:kubevirt-controller';
 
@@ -20,7 +19,7 @@ const view = viewOf([], {
   maskHosts: ({ nodeSelector }) => ZONES[nodeSelector?.['zone'] ?? ''] ?? [near, far],
 });
 
-interface Vm {
+interface Masked {
   readonly mask?: string;
   readonly fix?: string;
   readonly sockets?: number;
@@ -28,36 +27,20 @@ interface Vm {
   readonly running?: boolean;
 }
 
-const annotationsOf = ({ mask, fix }: Vm) => ({
-  ...(mask !== undefined && { [MASK]: mask }),
-  ...(fix !== undefined && { [FIX]: fix }),
+const vmOf = ({ mask, fix, sockets = 2, zone, running }: Masked): Vm => ({
+  annotations: { ...(mask !== undefined && { [CPU_MASK]: mask }), ...(fix !== undefined && { [FIX]: fix }) },
+  spec: { domain: { cpu: { sockets } }, ...(zone !== undefined && { nodeSelector: { zone } }) },
+  ...(running !== undefined && { status: { created: running } }),
 });
-const specOf = ({ sockets = 2, zone }: Vm) => ({
-  domain: { cpu: { sockets } },
-  ...(zone !== undefined && { nodeSelector: { zone } }),
-});
-const machineOf = (vm: Vm) => ({
-  metadata: { name: 'vm' },
-  spec: { template: { metadata: { annotations: annotationsOf(vm) }, spec: specOf(vm) } },
-  status: vm.running === undefined ? {} : { created: vm.running },
-});
-const instanceOf = (vm: Vm) => ({ metadata: { name: 'vm', annotations: annotationsOf(vm) }, spec: specOf(vm) });
-
-const review = (kind: string, object: object, oldObject?: object, username = 'jane') =>
-  createVmValidation(optionsOf({ view }))(
-    requestFor(object, {
-      kind: { group: 'kubevirt.io', version: 'v1', kind },
-      operation: oldObject === undefined ? 'CREATE' : 'UPDATE',
-      userInfo: { username },
-      ...(oldObject && { oldObject }),
-    }),
-  );
-const ofMachine = (vm: Vm, old?: Vm) => review('VirtualMachine', machineOf(vm), old && machineOf(old));
-const ofInstance = (vm: Vm, old: Vm, username?: string) =>
-  review('VirtualMachineInstance', instanceOf(vm), instanceOf(old), username);
+const review = (kind: Kind, vm: Masked, old?: Masked, username = 'jane') => {
+  const request: VmReview['request'] = { userInfo: { username } };
+  return reviewVm(vmOf(vm), { kind, old: old && vmOf(old), options: { view }, request });
+};
+const ofMachine = (vm: Masked, old?: Masked) => review('VirtualMachine', vm, old);
+const ofInstance = (vm: Masked, old: Masked, username?: string) => review('VirtualMachineInstance', vm, old, username);
 
 describe('warnings of CPU masks', () => {
-  const cases: readonly (readonly [name: string, vm: Vm, says: RegExp | undefined, old?: Vm])[] = [
+  const cases: readonly (readonly [name: string, vm: Masked, says: RegExp | undefined, old?: Masked])[] = [
     ['a mask that fits some node', { mask: '2:22' }, undefined],
     ['CPUs that no node has', { mask: '90' }, /no node .* has the CPUs of 90 online .* not start/],
     ['a CPU that every node reserves', { mask: '0' }, /unreserved: it will not start/],
@@ -116,7 +99,7 @@ describe('vCPUs that KubeVirt hotplugs into a VM with a CPU mask', () => {
       const { message } = denialOf(await ofInstance({ mask: '1:2', sockets: 3 }, { mask: '1', sockets: 3 }, user));
       assert.match(message, refused, user);
     }
-    const made = await review('VirtualMachineInstance', instanceOf({ mask: '1:2', sockets: 3 }), undefined, CONTROLLER);
+    const made = await review('VirtualMachineInstance', { mask: '1:2', sockets: 3 }, undefined, CONTROLLER);
     assert.match(denialOf(made).message, refused, 'a new VMI');
   });
 });
