@@ -32,19 +32,7 @@ export const LANES: readonly (readonly string[])[] = [
     'manifests',
     'model',
   ],
-  [
-    'native',
-    'node-agent',
-    'packaging',
-    'real',
-    'runtime',
-    'sandbox',
-    'scheduler-plugin',
-    'skew',
-    'support',
-    'vectors',
-    'webhook',
-  ],
+  ['native', 'node-agent', 'packaging', 'real', 'runtime', 'sandbox', 'scheduler-plugin', 'skew', 'vectors', 'webhook'],
 ];
 
 /**
