@@ -94,15 +94,15 @@ const SLICE_MILLISECONDS = 8;
  * After SLICE milliseconds of work the event loop runs other tasks. Only the work counts, not the time awaited in
  * between.
  */
-export function createSlices(now: () => number = () => performance.now()) {
+export function createSlices() {
   let spent = 0;
   return {
     async run<T>(work: () => T): Promise<T> {
-      const begun = now();
+      const begun = performance.now();
       try {
         return work();
       } finally {
-        spent += now() - begun;
+        spent += performance.now() - begun;
         if (spent >= SLICE_MILLISECONDS) {
           await setImmediate();
           spent = 0;

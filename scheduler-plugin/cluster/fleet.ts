@@ -106,8 +106,7 @@ export class Fleet {
   }
 
   set(name: string, flag: NodeFlag, value: boolean): void {
-    const node = value ? this.#add(name) : this.#nodes.get(name);
-    if (node === undefined) return;
+    const node = this.#add(name);
     node[flag] = value;
     this.#dropIfUnknown(node);
   }
@@ -118,8 +117,7 @@ export class Fleet {
   }
 
   setReservations(name: string, reservations: number, cpus: number): void {
-    const node = reservations > 0 ? this.#add(name) : this.#nodes.get(name);
-    if (node === undefined) return;
+    const node = this.#add(name);
     node.reservations = reservations;
     node.reservedCpus = cpus;
     this.#dropIfUnknown(node);

@@ -14,8 +14,6 @@ import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 export interface LauncherEventsOptions {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
-  /** Milliseconds since 1970. */
-  readonly wallClock?: () => number;
 }
 
 /** Older launchers were announced by the replica that was active then. */
@@ -44,13 +42,13 @@ export class LauncherEvents {
   }
 
   seen(pod: ObservedPod): void {
-    const { events, active, wallClock = Date.now } = this.#options;
+    const { events, active } = this.#options;
     const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
     const text = annotations?.[DECISION_ANNOTATION];
     if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;
     if (this.#announced.has(uid) || !active()) return;
     // Not for a launcher without a readable time either.
-    if (!(wallClock() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
+    if (!(Date.now() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
     const launcher = recognizeLauncher(pod);
     if (launcher.kind !== 'launcher') return;
     this.#announced.set(uid, true);

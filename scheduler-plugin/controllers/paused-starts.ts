@@ -19,12 +19,11 @@ export interface PausedStartsOptions {
   readonly onResumed: () => void;
   readonly log: ExtenderLogger;
   readonly now: () => number;
-  /** Seconds without a report after which an Event names the silent agent. */
-  readonly silence?: number;
 }
 
 const MAX_CONCURRENT = 8;
 const RETRY_MILLISECONDS = 2000;
+/** Without a report; then an Event names the silent agent. */
 const SILENCE_SECONDS = 60;
 
 interface Progress {
@@ -121,15 +120,15 @@ export class PausedStarts {
   }
 
   #wait(key: string, vmi: MaskedInstance): void {
-    const { now, silence = SILENCE_SECONDS } = this.#options;
+    const { now } = this.#options;
     const progress = this.#progressOf(vmi);
     progress.since ??= now();
-    const left = progress.since + silence - now();
+    const left = progress.since + SILENCE_SECONDS - now();
     if (left > 0) {
       this.#queue.addAfter(key, left * 1000);
       return;
     }
-    const message = `the VM stays paused: in ${silence} s, no report of node ${vmi.node} has said whether its vCPUs are pinned; check that its agent runs with --vm-pinning on`;
+    const message = `the VM stays paused: in ${SILENCE_SECONDS} s, no report of node ${vmi.node} has said whether its vCPUs are pinned; check that its agent runs with --vm-pinning on`;
     this.#announce(vmi, { type: 'Warning', reason: 'PinningNotReported', message });
   }
 

@@ -50,7 +50,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   const decider = createDecider({ config, client, reader, cluster, replica, events, decisions, metrics, log, now });
   replica.on('active', () => decider.becameActive());
 
-  const { extender, recheck, masks } = decider;
+  const { extender, recheck } = decider;
   const explainer = createExplainer({ extender, decisions, client, isActive: () => replica.isActive() });
   const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
   const called = () => replica.called();
@@ -80,7 +80,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
     notReady: () => cluster.missing ?? replica.problem,
     registry,
     async run(signal) {
-      const watching = Promise.all([cluster.run(signal), masks.run(signal)]);
+      const watching = decider.run(signal);
       while (cluster.missing !== undefined && !signal.aborted) await sleep(0.02, signal).catch(() => undefined);
       await Promise.all([watching, keepGauges(signal), replica.run(signal)]);
     },

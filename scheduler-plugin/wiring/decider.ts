@@ -126,7 +126,9 @@ export function createDecider(options: DeciderOptions) {
     verdicts,
     extender,
     recheck,
-    masks,
+    async run(signal: AbortSignal) {
+      await Promise.all([cluster, masks.vms, masks.survey].map((part) => part.run(signal)));
+    },
     /** Call it when this replica has become the active one: it completes the work that another one has left. */
     becameActive() {
       writer.requeueAll();
@@ -149,22 +151,10 @@ interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'me
   readonly active: () => boolean;
 }
 
-export function createCpuMasks(options: CpuMasksOptions) {
-  const { client, events, fleet, metrics, active, log, now } = options;
-  const starts = new PausedStarts({
-    writer: createStartWriter(client),
-    events,
-    active,
-    onResumed: () => metrics.resumed.inc(),
-    log,
-    now,
-  });
-  const vms = createMaskedVms({
-    client,
-    onInstance: (key, instance) => starts.changed(key, instance),
-    log,
-    now,
-  });
+function createCpuMasks({ client, events, fleet, metrics, active, log, now }: CpuMasksOptions) {
+  const writer = createStartWriter(client);
+  const starts = new PausedStarts({ writer, events, active, onResumed: () => metrics.resumed.inc(), log, now });
+  const vms = createMaskedVms({ client, onInstance: (key, instance) => starts.changed(key, instance), log, now });
   const survey = createMaskSurvey({
     fleet,
     masked: vms.all,
@@ -175,10 +165,5 @@ export function createCpuMasks(options: CpuMasksOptions) {
       metrics.pausedStarts.set(active() ? starts.waiting : 0);
     },
   });
-  return {
-    starts,
-    async run(signal: AbortSignal) {
-      await Promise.all([vms.run(signal), survey.run(signal)]);
-    },
-  };
+  return { starts, vms, survey };
 }

@@ -163,7 +163,11 @@ describe('a pod with a CPU mask', () => {
 describe('a VM with a paused guest', () => {
   const paused = (atStart: boolean, text: string, nodeFacts?: Partial<NodeStateFacts>) =>
     shown(
-      pausedGuest({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', { atStart, text, since: '' })[0]!,
+      pausedGuest({ ...VM, ...(nodeFacts && { node: { ...NODE, ...nodeFacts } }) }, 'n1', {
+        atStart,
+        text,
+        since: '',
+      })[0]!,
     );
   const UNPAUSE = 'unpause';
 

@@ -1,20 +1,11 @@
 import assert from 'node:assert/strict';
-import { decode, queryString, readText, statusError, unreachable } from '../../kube/calls.ts';
+import { decode, readText, statusError, unreachable } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
 
 const isKubeError = (status: number, reason: string) => (error: unknown) =>
   error instanceof KubeError && error.status === status && error.reason === reason;
 
 describe('API calls', () => {
-  it('encode a query, which is empty without values', () => {
-    assert.equal(queryString(undefined), '');
-    assert.equal(queryString({ limit: undefined }), '');
-    assert.equal(
-      queryString({ watch: true, limit: 2, labelSelector: 'a=b,c', none: undefined }),
-      '?watch=true&limit=2&labelSelector=a%3Db%2Cc',
-    );
-  });
-
   it('name path and content type of an answer that is not JSON', () => {
     assert.deepEqual(decode('/p', '{"a":1}'), { a: 1 });
     assert.throws(() => decode('/p', '<html>', 'text/html'), {

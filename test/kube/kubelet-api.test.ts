@@ -1,81 +1,84 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { Server } from '@grpc/grpc-js';
-import {
-  type PodResources,
-  type PodResourcesListerServer,
-  PodResourcesListerService,
-} from '../../kube/kubelet-api/gen/pod-resources.ts';
-import { createPodResourcesClient, type PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
+import { registerPlugin } from '../../kube/kubelet-api/device-plugin-client.ts';
+import { type Empty, type RegisterRequest, RegistrationService } from '../../kube/kubelet-api/gen/device-plugin.ts';
+import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { bindUnix, KubeletApiError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
-import { createFakeKubelet, type FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
+import { createFakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { podResourcesOf } from '../support/pod-resources.ts';
 
 const hasCode = (code: string) => (error: unknown) => error instanceof KubeletApiError && error.code === code;
 
-describe('PodResources client', () => {
+describe('the sockets of the kubelet', () => {
   const temp = tempDirectories();
-  let kubelet: FakeKubelet;
-  let client: PodResourcesClient;
-  let directory: string;
+  let server: Server;
+  let socket: string;
+  beforeEach(() => {
+    server = new Server(SERVER_OPTIONS);
+    socket = join(temp(), 'kubelet.sock');
+  });
+  afterEach(() => server.forceShutdown());
 
-  beforeEach(async () => {
-    directory = temp();
-    kubelet = createFakeKubelet(directory);
-    client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
+  it('are connected again within the backoff after a restart of the kubelet', async () => {
+    const directory = temp();
+    const kubelet = createFakeKubelet(directory);
+    const client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
     await kubelet.start();
-  });
-  afterEach(async () => {
-    client.close();
-    await kubelet.stop();
-  });
-
-  it('reports unavailable with the socket and the next step if there is no socket', async () => {
-    const lost = createPodResourcesClient('/nonexistent/kubelet.sock');
-    await assert.rejects(
-      lost.list(),
-      (error) => hasCode('unavailable')(error) && /nonexistent.*kubelet run/.test(String(error)),
-    );
-    lost.close();
-  });
-
-  it('reconnects within its backoff after a restart of the kubelet', async () => {
     await client.list();
     await kubelet.stop();
     await assert.rejects(client.list(), hasCode('unavailable'));
     await kubelet.start();
-    await eventually(
-      () =>
-        client.list().then(
-          () => true,
-          () => false,
-        ),
-      'the client connects again',
-    );
+    const lists = () =>
+      client.list().then(
+        () => true,
+        () => false,
+      );
+    await eventually(lists, 'the client connects again');
+    client.close();
+    await kubelet.stop();
   });
 
-  /** A server with these pods, and its socket. */
-  const serve = async (pods: PodResources[]) => {
-    const server = new Server(SERVER_OPTIONS);
+  it('may answer with 8 MiB, twice gRPC’s own limit', async () => {
+    const pods = Array.from({ length: 8192 }, () => podResourcesOf({ name: 'x'.repeat(1024) }));
     const lister: PodResourcesListerServer = {
       list: unaryHandler(() => ({ podResources: pods })),
       getAllocatableResources: unaryHandler(() => ({ devices: [], cpuIds: [], memory: [] })),
       get: unaryHandler(() => ({ podResources: undefined })),
     };
     server.addService(PodResourcesListerService, lister);
-    const socket = join(temp(), 's');
     await bindUnix(server, socket);
-    return { server, socket };
-  };
+    const client = createPodResourcesClient(socket);
+    assert.equal((await client.list()).length, 8192);
+    client.close();
+  });
 
-  it('accepts an answer of 8 MiB, twice gRPC’s own limit', async () => {
-    const name = 'x'.repeat(1024);
-    const { server, socket } = await serve(Array.from({ length: 8192 }, () => podResourcesOf({ name })));
-    const big = createPodResourcesClient(socket);
-    assert.equal((await big.list()).length, 8192);
-    big.close();
-    server.forceShutdown();
+  const options = { preStartRequired: true, getPreferredAllocationAvailable: false };
+  const request = { endpoint: 'near.sock', resourceName: 'plumbline.dev/near', options };
+
+  it('take the registration of a device plugin with the version of the API, and its connection is closed', async () => {
+    const registered: RegisterRequest[] = [];
+    server.addService(RegistrationService, {
+      register: unaryHandler((sent: RegisterRequest): Empty => {
+        registered.push(sent);
+        return {};
+      }),
+    });
+    await bindUnix(server, socket);
+    const pipes = () => process.getActiveResourcesInfo().filter((kind) => kind === 'PipeWrap').length;
+    const before = pipes();
+    await registerPlugin(socket, request);
+    assert.deepEqual(registered, [{ version: 'v1beta1', ...request }]);
+    await eventually(() => pipes() <= before, 'the connection is closed');
+  });
+
+  it('fail a registration if no kubelet listens, or if it hangs', async () => {
+    await assert.rejects(registerPlugin(socket, request), hasCode('unavailable'));
+    server.addService(RegistrationService, { register: unaryHandler(() => new Promise<Empty>(() => undefined)) });
+    await bindUnix(server, socket);
+    await assert.rejects(registerPlugin(socket, request, { deadlineSeconds: 0.1 }), hasCode('deadline'));
   });
 });

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict';
-import { getEventListeners } from 'node:events';
+import { EventEmitter, getEventListeners } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { type ClientUnaryCall, type Server, type ServiceError, status } from '@grpc/grpc-js';
-import { closeServer, KubeletApiError, unary } from '../../kube/kubelet-api/transport.ts';
+import { type ClientUnaryCall, Server, type ServerUnaryCall, type ServiceError, status } from '@grpc/grpc-js';
+import {
+  abortSignalOf,
+  bindUnix,
+  closeServer,
+  KubeletApiError,
+  RpcError,
+  SERVER_OPTIONS,
+  unary,
+  unaryHandler,
+} from '../../kube/kubelet-api/transport.ts';
+import { tempDirectories } from '../support/files.ts';
 
 const SITE = { method: 'List', socketPath: '/run/kubelet.sock' };
-const failure = (code: number, details: string) => Object.assign(new Error(details), { code, details }) as ServiceError;
 
 describe('a unary call to the kubelet', () => {
   beforeEach(() => mock.timers.enable({ apis: ['Date'], now: 100_000 }));
@@ -35,7 +46,7 @@ describe('a unary call to the kubelet', () => {
     };
   };
 
-  it('has a deadline of 5 s, or the given one', async () => {
+  it('has a deadline of 5 s, or the given one', () => {
     assert.deepEqual(scripted().sent, [{ deadline: 105_000 }]);
     assert.deepEqual(scripted({ deadlineSeconds: 0.5 }).sent, [{ deadline: 100_500 }]);
   });
@@ -54,91 +65,104 @@ describe('a unary call to the kubelet', () => {
     assert.equal(getEventListeners(stop.signal, 'abort').length, 1);
     stop.abort();
     assert.deepEqual([ended.cancelled(), running.cancelled()], [0, 1]);
-    running.answer(failure(status.CANCELLED, 'Cancelled on client'));
+    running.answer(Object.assign(new Error('cancelled'), { code: status.CANCELLED }) as ServiceError);
     await assert.rejects(running.result, { code: 'cancelled' });
   });
 });
 
 describe('an error of the kubelet’s API', () => {
-  const of = (cause: { code?: number; details?: string }) => new KubeletApiError('Get', '/s', cause);
+  const ERRORS: readonly [label: string, code: number | undefined, details: string, word: string, text: string][] = [
+    ['no server', status.UNAVAILABLE, 'text', 'unavailable', 'no answer (text); check that the kubelet runs'],
+    ['a hanging server', status.DEADLINE_EXCEEDED, 'text', 'deadline', 'no answer in time'],
+    ['too many calls', status.RESOURCE_EXHAUSTED, 'text', 'exhausted', 'the kubelet limits how often'],
+    ['a cancelled call', status.CANCELLED, 'text', 'cancelled', 'text'],
+    ['an unknown pod', status.NOT_FOUND, 'text', 'not-found', 'text'],
+    ['no text', status.NOT_FOUND, '', 'not-found', 'not-found'],
+    ['an old kubelet', status.UNIMPLEMENTED, 'text', 'unimplemented', 'text'],
+    ['a refusal', status.FAILED_PRECONDITION, 'text', 'refused', 'text'],
+    ['any other status', status.INTERNAL, 'text', 'failed', 'text'],
+    ['no status', undefined, '', 'failed', 'failed'],
+  ];
+  for (const [label, code, details, word, text] of ERRORS) {
+    it(`has the code ${word}: ${label}`, () => {
+      const error = new KubeletApiError('Get', '/s', code === undefined ? {} : { code, details });
+      assert.equal(error.code, word);
+      assert.ok(error.message.startsWith(`Get on /s: ${text}`), error.message);
+    });
+  }
+});
 
-  it('has the code of its gRPC status, and the text of the other side', () => {
-    const expected: readonly (readonly [number, string, string])[] = [
-      [
-        status.UNAVAILABLE,
-        'unavailable',
-        'no answer (text); check that the kubelet runs and that its directory is mounted here',
-      ],
-      [status.DEADLINE_EXCEEDED, 'deadline', 'no answer in time; the socket accepts connections but the call hangs'],
-      [status.RESOURCE_EXHAUSTED, 'exhausted', 'the kubelet limits how often it may be asked (text)'],
-      [status.CANCELLED, 'cancelled', 'text'],
-      [status.NOT_FOUND, 'not-found', 'text'],
-      [status.UNIMPLEMENTED, 'unimplemented', 'text'],
-      [status.FAILED_PRECONDITION, 'refused', 'text'],
-      [status.INTERNAL, 'failed', 'text'],
-    ];
-    for (const [code, word, text] of expected) {
-      const error = of({ code, details: 'text' });
-      assert.deepEqual([error.code, error.message], [word, `Get on /s: ${text}`]);
+describe('a gRPC handler', () => {
+  type Call = ServerUnaryCall<unknown, unknown>;
+  const callOf = (cancelled = false) =>
+    Object.assign(new EventEmitter(), { request: {}, cancelled }) as unknown as Call;
+
+  it('keeps the status of an RpcError; any other error is INTERNAL with its message', async () => {
+    for (const [error, code, details] of [
+      [new RpcError(status.NOT_FOUND, 'no such pod'), status.NOT_FOUND, 'no such pod'],
+      [new TypeError('x is undefined'), status.INTERNAL, 'x is undefined'],
+      ['a text', status.INTERNAL, 'a text'],
+    ] as const) {
+      const answer = new Promise((resolve) => {
+        unaryHandler(() => Promise.reject(error))(callOf(), resolve);
+      });
+      assert.deepEqual(await answer, { code, details });
     }
   });
 
-  it('names its code if the other side gives no text or no status', () => {
-    assert.equal(of({ code: status.NOT_FOUND, details: '' }).message, 'Get on /s: not-found');
-    assert.equal(of({ code: status.UNAVAILABLE }).message.includes('no answer ();'), true);
-    assert.deepEqual([of({}).code, of({}).message], ['failed', 'Get on /s: failed']);
+  it('aborts its signal when the call is cancelled, before or during the call', () => {
+    assert.ok(abortSignalOf(callOf(true)).aborted);
+    const call = callOf();
+    const signal = abortSignalOf(call);
+    assert.ok(!signal.aborted);
+    (call as unknown as EventEmitter).emit('cancelled', 'cancelled');
+    assert.ok(signal.aborted);
   });
 });
 
-describe('the end of a gRPC server', () => {
+describe('a gRPC server', () => {
+  const temp = tempDirectories();
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  /** A server with a call that a test ends. */
-  const serverWithCall = () => {
-    let forced = 0;
-    let end = (): void => assert.fail('the server does not shut down');
-    const server = {
-      forceShutdown: () => forced++,
-      tryShutdown: (done: () => void) => {
-        end = done;
-      },
-    };
-    return { server: server as unknown as Server, forced: () => forced, end: () => end() };
-  };
-  const isOver = async (closed: Promise<void>) => {
-    let over = false;
-    void closed.then(() => {
-      over = true;
-    });
-    await setImmediate();
-    return over;
-  };
-
-  it('waits for calls, and does not break them off if they end in time', async () => {
-    const { server, forced, end } = serverWithCall();
-    const closed = closeServer(server, 3);
-    mock.timers.tick(2999);
-    assert.equal(await isOver(closed), false);
-    end();
-    await closed;
-    mock.timers.tick(10_000);
-    assert.equal(forced(), 0);
+  it('fails with the path if it cannot listen', async () => {
+    const file = join(temp(), 'file');
+    writeFileSync(file, '');
+    const server = new Server(SERVER_OPTIONS);
+    const path = join(file, 'kubelet.sock');
+    await assert.rejects(bindUnix(server, path), (error: Error) =>
+      error.message.startsWith(`cannot listen on ${path}: `),
+    );
+    server.forceShutdown();
   });
 
-  for (const [grace, milliseconds] of [
-    [undefined, 1000],
-    [0.1, 100],
+  for (const [label, grace, milliseconds, forcedInTime] of [
+    ['ends with its calls within the given time', 3, 2999, 0],
+    ['breaks calls off after a second', undefined, 1000, 1],
+    ['breaks calls off after the given time', 0.1, 100, 1],
   ] as const) {
-    it(`breaks calls off after ${milliseconds} ms`, async () => {
-      const { server, forced, end } = serverWithCall();
-      const closed = closeServer(server, grace);
+    it(label, async () => {
+      let forced = 0;
+      let end = (): void => assert.fail('the server does not shut down');
+      const server = {
+        forceShutdown: () => forced++,
+        tryShutdown: (done: () => void) => {
+          end = done;
+        },
+      } as unknown as Server;
+      let isOver = false;
+      const closed = closeServer(server, grace).then(() => {
+        isOver = true;
+      });
       mock.timers.tick(milliseconds - 1);
-      assert.equal(forced(), 0);
+      assert.equal(forced, 0);
       mock.timers.tick(1);
-      assert.equal(forced(), 1);
+      await setImmediate();
+      assert.deepEqual([forced, isOver], [forcedInTime, false]);
       end();
       await closed;
+      mock.timers.tick(10_000);
+      assert.equal(forced, forcedInTime);
     });
   }
 });

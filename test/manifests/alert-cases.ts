@@ -14,16 +14,35 @@ const steady = (value: number) => `${value}x70`;
 const ending = (days: number) => steady(65 * 60 + days * 86_400);
 const rising = (step: number) => `0+${step}x70`;
 
-const byNode = (metric: string, bad: string, good: string, more: Readonly<Record<string, string>> = {}): AlertCase => {
-  const labels = { node: 'n1', ...more };
+type Labels = Readonly<Record<string, string>>;
+
+const seriesOf = (metric: string, labels: Labels) => {
   const selector = Object.entries(labels).map(([name, value]) => `${name}="${value}"`);
-  const series = `${metric}{${selector.join(',')}}`;
-  return { fires: { [series]: bad }, labels, silent: { [series]: good } };
+  return `${metric}{${selector.join(',')}}`;
 };
 
-/** A histogram with half at most `fast` seconds and the rest at most `slow`. */
-const seconds = (metric: string, labels: string, upTo: readonly string[], counts: readonly number[]) =>
-  Object.fromEntries(upTo.map((le, i) => [`${metric}_bucket{${labels},le="${le}"}`, rising(counts[i] ?? 0)]));
+/** One series, with one course that fires and one that does not. */
+const gauge = (metric: string, bad: string, good: string, labels: Labels = {}): AlertCase => ({
+  fires: { [seriesOf(metric, labels)]: bad },
+  labels,
+  silent: { [seriesOf(metric, labels)]: good },
+});
+const byNode = (metric: string, bad: string, good: string, more: Labels = {}): AlertCase =>
+  gauge(metric, bad, good, { node: 'n1', ...more });
+
+/** A counter of outcomes, of which one fires and is a label of the alert. */
+const byOutcome = (metric: string, labels: Labels, bad: string, good: string, values = rising(1)): AlertCase => ({
+  fires: { [seriesOf(metric, { ...labels, outcome: bad })]: values },
+  labels: { ...labels, outcome: bad },
+  silent: { [seriesOf(metric, { ...labels, outcome: good })]: values },
+});
+
+/** A histogram: the increases of its buckets, which end at `upTo` seconds. */
+const slow = (metric: string, labels: Labels, upTo: readonly string[], bad: number[], good: number[]): AlertCase => {
+  const buckets = (steps: readonly number[]) =>
+    Object.fromEntries(upTo.map((le, i) => [seriesOf(`${metric}_bucket`, { ...labels, le }), rising(steps[i] ?? 0)]));
+  return { fires: buckets(bad), labels, silent: buckets(good) };
+};
 
 export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   PlumblineWebhookDown: {
@@ -31,26 +50,14 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: {},
     silent: { 'up{job="plumbline-webhook",pod="a"}': steady(0), 'up{job="plumbline-webhook",pod="b"}': steady(1) },
   },
-  PlumblineWebhookFails: {
-    fires: { 'plumbline_webhook_reviews_total{review="mutatePods",outcome="failed",pod="a"}': rising(1) },
-    labels: { review: 'mutatePods', outcome: 'failed' },
-    silent: { 'plumbline_webhook_reviews_total{review="mutatePods",outcome="denied",pod="a"}': rising(1) },
-  },
-  PlumblineWebhookSlow: {
-    fires: seconds(
-      'plumbline_webhook_review_seconds',
-      'review="mutatePods"',
-      ['0.05', '1', '3', '+Inf'],
-      [5, 5, 10, 10],
-    ),
-    labels: { review: 'mutatePods' },
-    silent: seconds(
-      'plumbline_webhook_review_seconds',
-      'review="mutatePods"',
-      ['0.05', '1', '3', '+Inf'],
-      [5, 9, 9, 9],
-    ),
-  },
+  PlumblineWebhookFails: byOutcome('plumbline_webhook_reviews_total', { review: 'mutatePods' }, 'failed', 'denied'),
+  PlumblineWebhookSlow: slow(
+    'plumbline_webhook_review_seconds',
+    { review: 'mutatePods' },
+    ['0.05', '1', '3', '+Inf'],
+    [5, 5, 10, 10],
+    [5, 9, 9, 9],
+  ),
   PlumblineCertificateExpires: {
     fires: {
       'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",pod="a",certificate="serving"}':
@@ -64,30 +71,23 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
         ending(20),
     },
   },
-  PlumblineCertificateExpiresSoon: {
-    fires: {
-      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",certificate="client"}': ending(2),
-    },
-    labels: { job: 'plumbline-webhook', certificate: 'client' },
-    silent: {
-      'plumbline_certificate_expiry_timestamp_seconds{job="plumbline-webhook",certificate="client"}': ending(15),
-    },
-  },
+  PlumblineCertificateExpiresSoon: gauge('plumbline_certificate_expiry_timestamp_seconds', ending(2), ending(15), {
+    job: 'plumbline-webhook',
+    certificate: 'client',
+  }),
   PlumblineExtenderNotActive: {
     fires: { 'plumbline_extender_active{pod="a"}': steady(0), 'plumbline_extender_active{pod="b"}': steady(0) },
     labels: {},
     silent: { 'plumbline_extender_active{pod="a"}': steady(0), 'plumbline_extender_active{pod="b"}': steady(1) },
   },
-  PlumblineExtenderErrors: {
-    fires: { 'plumbline_extender_calls_total{verb="filter",outcome="error"}': rising(60) },
-    labels: { verb: 'filter', outcome: 'error' },
-    silent: { 'plumbline_extender_calls_total{verb="filter",outcome="ok"}': rising(60) },
-  },
-  PlumblineExtenderSlow: {
-    fires: seconds('plumbline_extender_call_seconds', 'verb="filter"', ['0.05', '0.25', '1', '+Inf'], [5, 5, 10, 10]),
-    labels: { verb: 'filter' },
-    silent: seconds('plumbline_extender_call_seconds', 'verb="filter"', ['0.05', '0.25', '1', '+Inf'], [9, 9, 9, 9]),
-  },
+  PlumblineExtenderErrors: byOutcome('plumbline_extender_calls_total', { verb: 'filter' }, 'error', 'ok', rising(60)),
+  PlumblineExtenderSlow: slow(
+    'plumbline_extender_call_seconds',
+    { verb: 'filter' },
+    ['0.05', '0.25', '1', '+Inf'],
+    [5, 5, 10, 10],
+    [9, 9, 9, 9],
+  ),
   PlumblinePodsWait: {
     fires: {
       'plumbline_extender_waiting_pods{pod="a"}': steady(2),
@@ -133,11 +133,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     },
   },
   PlumblineNetworksUnclear: byNode('plumbline_networks_problems', steady(1), steady(0)),
-  PlumblineAllocationsRefused: {
-    fires: { 'plumbline_allocation_checks_total{node="n1",resource="r",outcome="NetworkElsewhere"}': rising(1) },
-    labels: { node: 'n1', resource: 'r', outcome: 'NetworkElsewhere' },
-    silent: { 'plumbline_allocation_checks_total{node="n1",resource="r",outcome="granted"}': rising(1) },
-  },
+  PlumblineAllocationsRefused: byOutcome(
+    'plumbline_allocation_checks_total',
+    { node: 'n1', resource: 'r' },
+    'NetworkElsewhere',
+    'granted',
+  ),
   PlumblineStartsUnanswered: {
     fires: { 'plumbline_device_plugin_pre_starts_total{node="n1",resource="r",outcome="unanswered"}': rising(1) },
     labels: { node: 'n1', resource: 'r' },
@@ -158,16 +159,8 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   }),
   PlumblineOpenVswitchContended: byNode('plumbline_ovs_affinity_contended', steady(1), steady(0)),
   PlumblineMaskNotKept: byNode('plumbline_vm_pinning', steady(1), steady(0), { state: 'refused' }),
-  PlumblineMaskWithoutNode: {
-    fires: { plumbline_extender_masked_vms_without_node: steady(1) },
-    labels: {},
-    silent: { plumbline_extender_masked_vms_without_node: steady(0), plumbline_extender_masked_vms: steady(3) },
-  },
-  PlumblinePausedStartStuck: {
-    fires: { plumbline_extender_paused_starts: steady(1) },
-    labels: {},
-    silent: { plumbline_extender_paused_starts: '1x5 0x65' },
-  },
+  PlumblineMaskWithoutNode: gauge('plumbline_extender_masked_vms_without_node', steady(1), steady(0)),
+  PlumblinePausedStartStuck: gauge('plumbline_extender_paused_starts', steady(1), '1x5 0x65'),
   PlumblineMasksOverlap: byNode('plumbline_vm_mask_overlaps', steady(1), '1x10 0x60'),
   PlumblineHousekeepingIncomplete: {
     fires: { 'plumbline_vm_housekeeping{node="n1",state="incomplete"}': steady(1) },
@@ -175,10 +168,12 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     silent: { 'plumbline_vm_housekeeping{node="n1",state="kept"}': steady(1) },
   },
   PlumblineDPUNotReady: byNode('plumbline_dpu_ready', '1x50 0x20', steady(1)),
-  PlumblineDPULeaseNotRenewed: {
-    fires: { 'plumbline_dpu_lease_renewals_total{node="n1",outcome="withheld"}': rising(6) },
-    labels: { node: 'n1', outcome: 'withheld' },
-    silent: { 'plumbline_dpu_lease_renewals_total{node="n1",outcome="renewed"}': rising(6) },
-  },
+  PlumblineDPULeaseNotRenewed: byOutcome(
+    'plumbline_dpu_lease_renewals_total',
+    { node: 'n1' },
+    'withheld',
+    'renewed',
+    rising(6),
+  ),
   PlumblineGateNotInstalled: byNode('plumbline_gate_installed', steady(0), steady(1)),
 };

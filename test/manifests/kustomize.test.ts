@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { parseConsoleConfig } from '../../console/server/config.ts';
 import { ASKING } from '../../model/launcher/annotation.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
@@ -11,20 +10,10 @@ import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
+import type { KubernetesObject } from '../real/control-plane.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
-import { needs, pathOf } from '../support/parts.ts';
-
-interface Manifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly annotations?: Record<string, string>;
-  };
-  readonly [key: string]: unknown;
-}
+import { needs } from '../support/parts.ts';
 
 interface Container {
   readonly name: string;
@@ -40,6 +29,12 @@ interface Container {
   readonly volumeMounts?: { name: string; mountPath: string; readOnly?: boolean }[];
 }
 
+interface PodSpec {
+  readonly containers: readonly Container[];
+  readonly initContainers?: readonly Container[];
+  readonly volumes: readonly { readonly name: string; readonly hostPath?: { readonly path: string } }[];
+}
+
 interface CertificateSpec {
   readonly isCA?: boolean;
   readonly secretName: string;
@@ -50,49 +45,41 @@ interface CertificateSpec {
 }
 
 const manifests = join(root, 'manifests');
+const AGENT = 'base/node-agent/components';
 
 describe('the manifests', () => {
   needs('kubectl');
-  let objects: Manifest[] = [];
+  let objects: KubernetesObject[] = [];
   before(() => {
-    const yaml = execFileSync(pathOf('kubectl'), ['kustomize', join(manifests, 'base')], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    objects = parseAllDocuments(yaml).map((document) => document.toJS() as Manifest);
+    objects = built();
   });
 
-  const find = (kind: string, name: string): Manifest => {
-    const object = objects.find((object) => object.kind === kind && object.metadata.name === name);
-    assert.ok(object, `no ${kind} ${name}`);
-    return object;
-  };
-  const containersOf = (object: Manifest): Container[] => podOf(object).containers;
-  const podOf = (object: Manifest) =>
-    (object['spec'] as { template: { spec: { containers: Container[]; initContainers?: Container[] } } }).template.spec;
+  const built = (...components: string[]) => objectsOf(render('base', components));
+  const find = (kind: string, name: string, all: readonly KubernetesObject[] = objects) =>
+    all.find((object) => object.kind === kind && object.metadata.name === name) ?? assert.fail(`no ${kind} ${name}`);
+  const podOf = (object: KubernetesObject) => (object['spec'] as { template: { spec: PodSpec } }).template.spec;
+  const containersOf = (object: KubernetesObject) => podOf(object).containers;
 
   it('let cert-manager put the CA of the webhook’s certificate into its configuration', () => {
     const { metadata } = find('MutatingWebhookConfiguration', 'plumbline-webhook');
-    const [namespace, name] = (metadata.annotations?.['cert-manager.io/inject-ca-from'] ?? '').split('/');
+    const annotations = metadata['annotations'] as Readonly<Record<string, string>>;
+    const [namespace, name] = (annotations['cert-manager.io/inject-ca-from'] ?? '').split('/');
     const certificate = find('Certificate', name ?? '');
     assert.equal(certificate.metadata.namespace, namespace);
     const { secretName, dnsNames } = certificate['spec'] as { secretName: string; dnsNames: string[] };
     assert.ok(dnsNames.includes('plumbline-webhook.plumbline-system.svc'));
-    const { volumes } = (
-      find('Deployment', 'plumbline-webhook')['spec'] as { template: { spec: { volumes: unknown } } }
-    ).template.spec;
-    assert.ok(JSON.stringify(volumes).includes(secretName));
+    assert.ok(JSON.stringify(podOf(find('Deployment', 'plumbline-webhook')).volumes).includes(secretName));
   });
 
   it('send only launcher pods to the webhook, and none of its own namespace', () => {
-    const [webhook] = find('MutatingWebhookConfiguration', 'plumbline-webhook')['webhooks'] as Record<
-      string,
-      unknown
-    >[];
-    assert.deepEqual(webhook?.['objectSelector'], { matchLabels: { 'kubevirt.io': 'virt-launcher' } });
-    assert.deepEqual(webhook?.['sideEffects'], 'None');
-    assert.deepEqual(webhook?.['reinvocationPolicy'], 'IfNeeded');
-    assert.match(JSON.stringify(webhook?.['namespaceSelector']), /NotIn.*plumbline-system/);
+    const webhooks = find('MutatingWebhookConfiguration', 'plumbline-webhook')['webhooks'];
+    const [{ objectSelector, sideEffects, reinvocationPolicy, namespaceSelector } = assert.fail()] =
+      webhooks as Readonly<Record<string, unknown>>[];
+    assert.deepEqual(
+      [objectSelector, sideEffects, reinvocationPolicy],
+      [{ matchLabels: { 'kubevirt.io': 'virt-launcher' } }, 'None', 'IfNeeded'],
+    );
+    assert.match(JSON.stringify(namespaceSelector), /NotIn.*plumbline-system/);
   });
 
   interface Entry {
@@ -100,10 +87,10 @@ describe('the manifests', () => {
     readonly failurePolicy: 'Fail' | 'Ignore';
     readonly matchConditions: readonly { readonly name: string; readonly expression: string }[];
   }
-  const entriesOf = (all: readonly Manifest[]): Entry[] =>
+  const entriesOf = (all: readonly KubernetesObject[]): Entry[] =>
     all.flatMap((one) => (one.kind.endsWith('WebhookConfiguration') ? (one['webhooks'] as Entry[]) : []));
   /** The conditions by which the API server selects requests, except whether the webhook is switched on. */
-  const conditionsOf = (all: readonly Manifest[], ...names: readonly string[]): string[] =>
+  const conditionsOf = (all: readonly KubernetesObject[], ...names: readonly string[]): string[] =>
     names.flatMap((name) =>
       (entriesOf(all).find((one) => one.name === name)?.matchConditions ?? [])
         .filter((one) => one.name !== 'required')
@@ -113,14 +100,11 @@ describe('the manifests', () => {
   const annotationsIn = (expression = '') =>
     new Set((expression.match(/'[^']*\/[^']+'/g) ?? []).map((name) => name.slice(1, -1)));
 
-  it('send launchers that request something, and those with names that only Plumbline may set', () => {
+  it('send launchers that request something or have reserved names; those with networks through an entry that refuses nothing', () => {
     const [mutating, validating, ...more] = conditionsOf(objects, ...LAUNCHERS);
     assert.deepEqual([validating, more], [mutating, []]);
     const asking = ASKING.filter((name) => name !== NETWORKS_ANNOTATION);
     assert.deepEqual(annotationsIn(mutating), new Set([...asking, DECISION_ANNOTATION, PLACEMENT_ANNOTATION]));
-  });
-
-  it('send launchers with networks only through a separate entry, which refuses nothing', () => {
     const [condition] = conditionsOf(objects, 'networks.plumbline.dev');
     assert.deepEqual(annotationsIn(condition), new Set(ASKING));
     assert.equal(entriesOf(objects).find(({ name }) => name === 'networks.plumbline.dev')?.failurePolicy, 'Ignore');
@@ -148,21 +132,17 @@ describe('the manifests', () => {
   });
 
   it('send every launcher with a CPU limit if all are aligned, and configure the webhook accordingly', () => {
-    const everywhere = objectsOf(render('base', ['components/align-all'])) as unknown as Manifest[];
+    const everywhere = built('components/align-all');
     const [mutating = '', validating, ...more] = conditionsOf(everywhere, ...LAUNCHERS);
     assert.deepEqual([validating, more], [mutating, []]);
     assert.deepEqual(conditionsOf(everywhere, 'networks.plumbline.dev'), [], 'it would be asked twice');
     assert.match(mutating, /c\.name == 'compute' && .*'cpu' in c\.resources\.limits\) \|\|/);
-    const webhook = everywhere.find(
-      ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'plumbline-webhook',
-    );
-    assert.ok(webhook);
-    const [container] = containersOf(webhook);
-    const setting = container?.env?.find(({ name }) => name === 'PLUMBLINE_ALIGNMENT');
-    assert.equal(parseWebhookConfig(['--alignment', setting?.value ?? '']).alignment, 'auto');
-    assert.ok(
-      !containersOf(find('Deployment', 'plumbline-webhook'))[0]?.env?.some(({ name }) => name === setting?.name),
-    );
+    const alignmentIn = (all: readonly KubernetesObject[]) =>
+      containersOf(find('Deployment', 'plumbline-webhook', all))[0]?.env?.find(
+        ({ name }) => name === 'PLUMBLINE_ALIGNMENT',
+      )?.value;
+    assert.equal(parseWebhookConfig(['--alignment', alignmentIn(everywhere) ?? '']).alignment, 'auto');
+    assert.equal(alignmentIn(objects), undefined);
   });
 
   it('give every container a read-only root and only the named capabilities', () => {
@@ -176,11 +156,9 @@ describe('the manifests', () => {
 
   it('leave every agent its capabilities with any component', function () {
     this.timeout(300_000);
-    const components = ['gate', 'dpu', 'dpu-observe', 'openshift'].map((name) => `base/node-agent/components/${name}`);
-    for (const component of components) {
-      const agents = objectsOf(render('base', [component])).filter(({ kind }) => kind === 'DaemonSet');
-      for (const agent of agents) {
-        const [container] = containersOf(agent as Manifest);
+    for (const component of ['gate', 'dpu', 'dpu-observe', 'openshift']) {
+      for (const agent of built(`${AGENT}/${component}`).filter(({ kind }) => kind === 'DaemonSet')) {
+        const [container] = containersOf(agent);
         assert.ok(
           container?.securityContext.capabilities?.add?.includes('SYS_NICE'),
           `${agent.metadata.name}: ${component}`,
@@ -191,16 +169,15 @@ describe('the manifests', () => {
 
   it('let a DPU renew its token in a writable place, and mention no year', function () {
     this.timeout(300_000);
-    const of = (component: string) => objectsOf(render('base', [`base/node-agent/components/${component}`]));
-    const named = (all: readonly { kind: string; metadata: { name: string } }[]) =>
+    const named = (all: readonly KubernetesObject[]) =>
       all.filter(({ metadata }) => metadata.name.startsWith('plumbline-dpu')).map(({ kind }) => kind);
-    const dpuObjects = of('dpu');
+    const dpuObjects = built(`${AGENT}/dpu`);
     const role = dpuObjects.find(({ kind, metadata }) => kind === 'Role' && metadata.namespace === 'plumbline-dpu');
     assert.deepEqual(role?.['rules'], [{ apiGroups: [''], resources: ['serviceaccounts/token'], verbs: ['create'] }]);
     assert.equal(named(dpuObjects).filter((kind) => kind === 'ValidatingAdmissionPolicyBinding').length, 2);
-    assert.deepEqual(named(of('dpu-observe')), [], 'where OVN-Kubernetes renews there are no DPU accounts');
+    assert.deepEqual(named(built(`${AGENT}/dpu-observe`)), [], 'where OVN-Kubernetes renews there are no DPU accounts');
     const [agent] = objectsOf(render('overlays/dpu')).filter(({ kind }) => kind === 'DaemonSet');
-    const mounts = containersOf(agent as Manifest)[0]?.volumeMounts ?? [];
+    const mounts = (agent && containersOf(agent)[0]?.volumeMounts) ?? [];
     const writable = mounts.filter(({ readOnly }) => readOnly !== true).map(({ mountPath }) => mountPath);
     assert.deepEqual(writable, ['/var/lib/plumbline']);
     const files = ['overlays/dpu/plumbline-node-agent.service', 'base/node-agent/components/dpu/dpu-identities.yaml'];
@@ -216,13 +193,9 @@ describe('the manifests', () => {
   it('match docs/tasks/upgrade.md, which has a line for every host path that an agent may write', function () {
     this.timeout(300_000);
     const page = readFileSync(join(root, 'docs/tasks/upgrade.md'), 'utf8');
-    const components = ['gate', 'dpu'].map((name) => `base/node-agent/components/${name}`);
-    const agents = objectsOf(render('base', components)).filter(({ kind }) => kind === 'DaemonSet') as Manifest[];
-    const places = agents.flatMap((agent) => {
-      const { volumes } = podOf(agent) as unknown as { volumes: { name: string; hostPath?: { path: string } }[] };
-      const writable = containersOf(agent).flatMap(({ volumeMounts = [] }) =>
-        volumeMounts.filter((one) => !one.readOnly),
-      );
+    const agents = built(`${AGENT}/gate`, `${AGENT}/dpu`).filter(({ kind }) => kind === 'DaemonSet');
+    const places = agents.map(podOf).flatMap(({ containers, volumes }) => {
+      const writable = containers.flatMap(({ volumeMounts = [] }) => volumeMounts.filter((one) => !one.readOnly));
       return writable.flatMap(({ name }) => volumes.find((one) => one.name === name)?.hostPath?.path ?? []);
     });
     assert.ok(new Set(places).size >= 5, [...new Set(places)].join());
@@ -272,10 +245,10 @@ describe('the manifests', () => {
   });
 
   it('run the console only with its component, on loopback, with an account that lists and watches only', () => {
-    const ofConsole = (built: readonly Manifest[]) =>
-      built.filter(({ metadata }) => metadata.name === 'plumbline-console');
+    const ofConsole = (all: readonly KubernetesObject[]) =>
+      all.filter(({ metadata }) => metadata.name === 'plumbline-console');
     assert.deepEqual(ofConsole(objects), []);
-    const own = ofConsole(objectsOf(render('base', ['components/console'])) as unknown as Manifest[]);
+    const own = ofConsole(built('components/console'));
     assert.deepEqual(own.map(({ kind }) => kind).sort(), [
       ...['ClusterRole', 'ClusterRoleBinding', 'Deployment', 'NetworkPolicy', 'Role', 'RoleBinding', 'ServiceAccount'],
     ]);
@@ -284,7 +257,7 @@ describe('the manifests', () => {
     // Events are requested when a page shows a history.
     const verbsOf = (resources: readonly string[]) => (resources.includes('events') ? ['list'] : ['list', 'watch']);
     for (const { resources, verbs } of rules) assert.deepEqual(verbs, verbsOf(resources), resources.join());
-    const deployment = own.find(({ kind }) => kind === 'Deployment') as Manifest;
+    const deployment = find('Deployment', 'plumbline-console', own);
     const [container] = containersOf(deployment);
     assert.deepEqual(parseConsoleConfig(container?.args ?? []).address, { host: '127.0.0.1', port: 8083 });
     assert.equal(container?.securityContext.readOnlyRootFilesystem, true);
@@ -295,24 +268,19 @@ describe('the manifests', () => {
   describe('for an extender next to the cluster’s own scheduler', () => {
     const folder = join(manifests, 'scheduler/loopback');
     const read = (file: string) => readFileSync(join(folder, file), 'utf8');
-    let built: Manifest[];
-    before(() => {
-      built = objectsOf(render('base', ['scheduler/loopback'])) as unknown as Manifest[];
-    });
-    const named = (kind: string, name: string) => built.find((one) => one.kind === kind && one.metadata.name === name);
 
     it('have no other scheduler, and route no pod to one', () => {
-      const left = built.filter(({ metadata }) => /^plumbline-scheduler/.test(metadata.name));
+      const loopback = built('scheduler/loopback');
+      const left = loopback.filter(({ metadata }) => /^plumbline-scheduler/.test(metadata.name));
       assert.deepEqual(left.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(), [
         'ClusterRole plumbline-scheduler-plugin',
         'ClusterRoleBinding plumbline-scheduler-plugin',
         'ServiceAccount plumbline-scheduler-plugin',
       ]);
       const account = { kind: 'ServiceAccount', name: 'plumbline-scheduler-plugin', namespace: 'plumbline-system' };
-      assert.deepEqual(named('ClusterRoleBinding', 'plumbline-scheduler-plugin')?.['subjects'], [account]);
-      const webhook = named('MutatingWebhookConfiguration', 'plumbline-webhook')?.['webhooks'] as { name: string }[];
-      assert.ok(!webhook.some(({ name }) => name === 'scheduler.plumbline.dev'));
-      const [container] = containersOf(named('Deployment', 'plumbline-webhook') as Manifest);
+      assert.deepEqual(find('ClusterRoleBinding', 'plumbline-scheduler-plugin', loopback)['subjects'], [account]);
+      assert.ok(!entriesOf(loopback).some(({ name }) => name === 'scheduler.plumbline.dev'));
+      const [container] = containersOf(find('Deployment', 'plumbline-webhook', loopback));
       assert.ok(container?.env?.some(({ name, value }) => name === 'PLUMBLINE_SCHEDULER_NAME' && value === ''));
     });
 
@@ -341,12 +309,12 @@ describe('the manifests', () => {
         ['devices.kubevirt.io/kvm', 'devices.kubevirt.io/tun', 'plumbline.dev/placed'],
       );
       for (const extender of [filter, scores]) assert.equal(extender?.nodeCacheCapable, true);
-      const { profiles } = parse(text) as { profiles: { percentageOfNodesToScore: number }[] };
+      const { profiles, extenders } = parse(text) as {
+        profiles: { percentageOfNodesToScore: number }[];
+        extenders: { httpTimeout: string }[];
+      };
       assert.equal(profiles[0]?.percentageOfNodesToScore, 100);
-    });
-
-    it('limit how long a call can block the only scheduling thread', () => {
-      const { extenders } = parse(read('kube-scheduler-config.yaml')) as { extenders: { httpTimeout: string }[] };
+      // A call blocks the only scheduling thread.
       for (const { httpTimeout } of extenders) {
         const [, milliseconds] = /^(\d+)ms$/.exec(httpTimeout) ?? [];
         assert.ok(Number(milliseconds) <= 500, `httpTimeout is ${httpTimeout}`);

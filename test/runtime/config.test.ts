@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { ConfigError } from '../../runtime/config.ts';
-import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
 
 describe('settings of the daemons', () => {
@@ -44,10 +43,4 @@ describe('settings of the daemons', () => {
       );
     });
   }
-
-  it('include the policies of the extender', () => {
-    assert.equal(parseSchedulerPluginConfig([]).unpredictable, 'count-check');
-    assert.equal(parseSchedulerPluginConfig(['--unpredictable', 'nearest']).unpredictable, 'nearest');
-    assert.throws(() => parseSchedulerPluginConfig(['--unpredictable', 'hope']), /--unpredictable hope/);
-  });
 });

@@ -7,14 +7,15 @@ import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.
 import { silent } from '../support/logger.ts';
 import { type ExtenderUnderTest, podOf } from './extender-fixture.ts';
 
-type ExtenderApp = ReturnType<typeof createExtenderApp>;
-
 /** The routes of an extender; the API server has one pod. */
-export function appOf({ extender, decisions }: Pick<ExtenderUnderTest, 'extender' | 'decisions'>): ExtenderApp {
+export function appOf(
+  { extender, decisions }: Pick<ExtenderUnderTest, 'extender' | 'decisions'>,
+  more: Partial<Parameters<typeof createExtenderApp>[0]> = {},
+): ReturnType<typeof createExtenderApp> {
   const client = { get: async () => podOf('4') };
   const explainer = createExplainer({ extender, decisions, client, isActive: () => true });
   const metrics = createExtenderMetrics(createRegistry());
-  return createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log: silent });
+  return createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log: silent, ...more });
 }
 
 interface Answer {

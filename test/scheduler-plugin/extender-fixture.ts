@@ -51,6 +51,19 @@ export const withUid = (pod: Pod, uid: string, more: object = {}): Pod => ({
   metadata: { ...pod.metadata, name: uid, uid, ...more },
 });
 
+/** The pod bound to a node. */
+export const onNode = (pod: Pod, nodeName = 'n1'): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
+
+/** CPUs of a pod in a report. */
+export const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
+
+/** With the scope `all`: pods on the pod network need the DPU of their node. */
+export const reader = new NeedsReader('all');
+
+/** The pod as the watch keeps it; undefined for one that is not kept. */
+export const viewOf = (pod: Pod, status: object = {}): PodView | undefined =>
+  podViewOf(observedPod.parse({ ...pod, status }), reader);
+
 /** A pod as the recheck identifies it. */
 export const podId = (uid: string, namespace = 'default') => ({ uid, namespace });
 
@@ -106,7 +119,6 @@ const EVENTS = [
 
 export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
-  const reader = new NeedsReader('all');
   const notified: string[] = [];
   const clock = { now: 1000 };
   const nameOf = (what: unknown) => (typeof what === 'string' ? what : (what as { uid: string }).uid);
@@ -126,15 +138,15 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   for (const [name, status] of Object.entries(nodes)) if (status) state.reportChanged(name, status);
   for (const [name, { ready }] of Object.entries(dpus)) state.setFlag(name, 'dpuDead', !ready);
   for (const [name, flag] of Object.entries(flags)) state.setFlag(name, flag, true);
-  const views = new Map<string, ReturnType<typeof podViewOf>>();
-  const observe = ({ metadata: { namespace, name } }: Pod, view: ReturnType<typeof podViewOf>) => {
+  const views = new Map<string, PodView | undefined>();
+  const observe = ({ metadata: { namespace, name } }: Pod, view: PodView | undefined) => {
     const key = `${namespace}/${name}`;
     const before = views.get(key);
     views.set(key, view);
     if (before || view) state.podChanged(before, view, true);
   };
-  const see = (pod: Pod, status: object = {}) => observe(pod, podViewOf(observedPod.parse({ ...pod, status }), reader));
-  for (const { node, pod } of bound) see({ ...pod, spec: { ...pod.spec, nodeName: node } });
+  const see = (pod: Pod, status: object = {}) => observe(pod, viewOf(pod, status));
+  for (const { node, pod } of bound) see(onNode(pod, node));
 
   const decisions = new Decisions(() => 0);
   const dpuHealth = {

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Pod } from '../../../kube/resources.ts';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, owned, podOf, statusOf, viewOf, withUid } from '../extender-fixture.ts';
 
 const UNSCHEDULABLE = {
   phase: 'Pending',
@@ -16,7 +13,8 @@ const UNSCHEDULABLE = {
     },
   ],
 };
-const on = (pod: Pod, nodeName: string): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
+
+const VF = 'example.com/vf';
 
 /** The notifications of these changes, except improvements. */
 const heard = (act: (under: ReturnType<typeof extenderOf>) => void) => {
@@ -34,28 +32,28 @@ describe('pod notifications to the controllers', () => {
   const CASES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, readonly string[]][] = [
     ['a pod without a node that an extender is asked about', ({ see }) => see(asked, UNSCHEDULABLE), ['waiting a']],
     ['a pod without a node that no extender is asked about', ({ see }) => see(pod, UNSCHEDULABLE), []],
-    ['a bound pod that is about to start', ({ see }) => see(on(pod, 'n1')), ['settled a', 'starting a']],
+    ['a bound pod that is about to start', ({ see }) => see(onNode(pod, 'n1')), ['settled a', 'starting a']],
     [
       'a pod that its kubelet rejects where it was predicted to fit, seen twice',
       ({ filter, see }) => {
         filter(pod);
-        see(on(pod, 'n1'));
-        for (let i = 0; i < 2; i++) see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+        see(onNode(pod, 'n1'));
+        for (let i = 0; i < 2; i++) see(onNode(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'rejected a', 'settled a', 'settled a'],
     ],
     [
       'a pod that its kubelet rejects where it was not predicted: it names its node itself',
       ({ see }) => {
-        see(on(pod, 'n1'));
-        see(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+        see(onNode(pod, 'n1'));
+        see(onNode(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
       },
       ['settled a', 'starting a', 'reservationEnded a terminal', 'settled a'],
     ],
     [
       'a deleted pod',
       ({ see, gone }) => {
-        see(on(pod, 'n1'));
+        see(onNode(pod, 'n1'));
         gone(pod);
       },
       ['settled a', 'starting a', 'reservationEnded a deleted', 'settled a'],
@@ -78,7 +76,7 @@ describe('pod notifications to the controllers', () => {
 
   it('a pod that is bound was seen without a node before', () => {
     const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
-    const [waiting, bound] = [viewOf(pod), viewOf(on(pod, 'n1'))];
+    const [waiting, bound] = [viewOf(pod), viewOf(onNode(pod, 'n1'))];
     const binds = () => notified.filter((one) => one.startsWith('bound')).length;
     state.podChanged(undefined, bound, false);
     assert.equal(binds(), 0, 'in the first list');
@@ -88,12 +86,9 @@ describe('pod notifications to the controllers', () => {
     assert.equal(binds(), 1);
   });
 
-  const viewOf = (one: Pod, status: object = {}) =>
-    podViewOf(observedPod.parse({ ...one, status }), new NeedsReader('all'))!;
-
   it('the initial list reports no rejections: a pod that was refused earlier does not count', () => {
     const { state, notified, filter } = extenderOf();
-    const refused = viewOf(on(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
+    const refused = viewOf(onNode(pod, 'n1'), { phase: 'Failed', reason: 'SMTAlignmentError' });
     for (const [synced, rejected] of [
       [false, []],
       [true, ['rejected a']],
@@ -110,7 +105,7 @@ describe('pod notifications to the controllers', () => {
 
   it('a new pod with the same name ends the reservation of the old one', () => {
     const { state, notified } = extenderOf();
-    const [first, second] = ['a', 'b'].map((uid) => viewOf(on(withUid(podOf('4'), uid), 'n1')));
+    const [first, second] = ['a', 'b'].map((uid) => viewOf(onNode(withUid(podOf('4'), uid), 'n1')));
     state.podChanged(undefined, first, true);
     notified.length = 0;
     state.podChanged(first, second, true);
@@ -128,9 +123,9 @@ describe('pod notifications to the controllers', () => {
   it('starting pods are listed for their node until they have started or are deleted', () => {
     const { state, see, gone } = extenderOf();
     const starting = () => state.startingOn('n1').map(({ uid }) => uid);
-    const pods = ['a', 'b', 'c', 'd'].map((uid) => on(withUid(podOf('2'), uid), 'n1'));
+    const pods = ['a', 'b', 'c', 'd'].map((uid) => onNode(withUid(podOf('2'), uid), 'n1'));
     for (const one of pods) see(one);
-    see(on(withUid(podOf('2'), 'e'), 'n2'));
+    see(onNode(withUid(podOf('2'), 'e'), 'n2'));
     assert.deepEqual(
       [starting(), state.startingOn('n2').length, state.startingOn('n3')],
       [['a', 'b', 'c', 'd'], 1, []],
@@ -145,34 +140,46 @@ describe('pod notifications to the controllers', () => {
 });
 
 describe('node notifications to the controllers', () => {
-  const CHANGES: readonly [string, (under: ReturnType<typeof extenderOf>) => void, improves: boolean][] = [
-    ['a report arrives', ({ state }) => state.reportChanged('n1', statusOf()), true],
-    ['the Node changes', ({ state }) => state.nodeChanged('n1', { dpuHost: true }), true],
-  ];
-  for (const [what, act, improves] of CHANGES) {
-    it(`are sent when ${what}${improves ? ', as an improvement' : ''}`, () => {
-      const under = extenderOf();
-      under.notified.length = 0;
-      act(under);
-      assert.deepEqual(under.notified, ['nodeFacts n1', ...(improves ? ['improved n1'] : [])]);
-    });
-  }
+  it('are sent as an improvement when a report arrives and when the Node changes', () => {
+    const { state, notified } = extenderOf();
+    const sent = ['nodeFacts n1', 'improved n1'];
+    notified.length = 0;
+    state.reportChanged('n1', statusOf());
+    assert.deepEqual(notified.splice(0), sent);
+    state.nodeChanged('n1', { dpuHost: true });
+    assert.deepEqual(notified, sent);
+  });
 
   it('are sent when a report is quarantined, once for each reason, and when the quarantine ends', () => {
     const { state, notified } = extenderOf({ nodes: { n1: statusOf() } });
-    const quarantined = () => notified.splice(0).filter((line) => line.startsWith('quarantined'));
+    const quarantined = () => notified.splice(0).filter((line) => line.startsWith('quarantined')).length;
     quarantined();
+    // A Node that arrives after its report is compared with it, too.
     state.nodeChanged('n1', { dpuHost: false, cpus: 8 });
-    assert.deepEqual(quarantined(), ['quarantined n1']);
+    assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [1, 'more-cpus']);
     state.reportChanged('n1', undefined, new Error('not a report'));
-    assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [['quarantined n1'], 'contradiction']);
+    assert.deepEqual([quarantined(), state.faults.get('n1')?.code], [1, 'contradiction']);
     state.reportChanged('n1', undefined);
-    assert.deepEqual([quarantined(), state.faults.size], [['quarantined n1'], 0]);
+    assert.deepEqual([quarantined(), state.faults.size], [1, 0]);
+    state.reportChanged('n1', statusOf({ devices: [{ resource: VF, groups: [{ cells: '0', total: 8, free: 8 }] }] }));
+    const faults = [4, 8, 0].map((count) => {
+      state.nodeChanged('n1', { dpuHost: false, cpus: 16, capacity: new Map([[VF, count]]) });
+      return state.faults.get('n1')?.code;
+    });
+    assert.deepEqual(faults, ['more-devices', undefined, undefined], '0 while its kubelet restarts');
     // The facts from a Node are forgotten with it.
     state.nodeChanged('n1', { dpuHost: false, cpus: 4 });
     state.nodeChanged('n1', undefined);
+    quarantined();
     state.reportChanged('n1', statusOf());
-    assert.deepEqual([quarantined(), state.faults.size], [[], 0]);
+    assert.deepEqual([quarantined(), state.faults.size], [0, 0]);
+  });
+
+  it('a report that names a pod of another node frees no CPUs there', () => {
+    const { state, filter, see } = extenderOf({ nodes: { n1: statusOf(), liar: statusOf() } });
+    see(onNode(withUid(podOf('14'), 'first'), 'n1'));
+    state.reportChanged('liar', statusOf({ assignments: [owned('first', '2-3')] }));
+    assert.deepEqual(filter(withUid(podOf('4'), 'second'), ['n1']).NodeNames, [], 'its CPUs are still reserved');
   });
 
   it('a node improves when a reservation on it ends, not when one begins', () => {
@@ -181,7 +188,7 @@ describe('node notifications to the controllers', () => {
     filter(withUid(podOf('4'), 'a'));
     const assumed = () => ['n1', 'n2'].map((node) => state.fleet.get(node)?.reservations);
     assert.deepEqual([notified, assumed()], [[], [1, 1]]);
-    see(on(withUid(podOf('4'), 'a'), 'n1'));
+    see(onNode(withUid(podOf('4'), 'a'), 'n1'));
     assert.ok(notified.includes('improved n2'));
     assert.deepEqual(assumed(), [1, 0]);
   });

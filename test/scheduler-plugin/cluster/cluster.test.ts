@@ -1,150 +1,182 @@
 import assert from 'node:assert/strict';
-import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { NODE_TOPOLOGY_API, type PinningState } from '../../../kube/node-topology.ts';
 import { DPU_HOST_LABEL } from '../../../model/names.ts';
-import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
-import { eventually } from '../../support/eventually.ts';
-import { silent } from '../../support/logger.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { until } from '../../support/until.ts';
+import { onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ListCall, startCluster } from './watch-fixture.ts';
 
 const NODES = '/api/v1/nodes';
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
-const MERGE = 'application/merge-patch+json';
+const AGENTS = `${LEASES}/plumbline-system/leases`;
+const DPUS = `${LEASES}/ovn-kubernetes/leases`;
+const SLICES = '/apis/resource.k8s.io/v1/resourceslices';
 const ZONE = 'topology.kubernetes.io/zone';
 
 describe('the watches of the extender', () => {
-  let api: ApiFixture;
-  let under: ExtenderUnderTest;
-  let cluster: Cluster;
-  let ending: AbortController;
-  let running: Promise<void>;
-  const leases = new Map<string, LeaseView | undefined>();
-  /** The nodes that the state received, in order. */
-  const seen: string[] = [];
-
-  beforeEach(async () => {
-    api = await startApi();
-    leases.clear();
-    seen.length = 0;
-    under = extenderOf({ nodes: {} });
-    const { state } = under;
-    const changed = state.nodeChanged.bind(state);
-    state.nodeChanged = (node, view) => {
-      seen.push(node);
-      changed(node, view);
-    };
-    cluster = new Cluster({
-      client: api.client,
-      state,
-      reader: new NeedsReader('all'),
-      dpuLeaseNamespace: 'ovn-kubernetes',
-      log: silent,
-      now: () => performance.now() / 1000,
-    });
-    cluster.on('dpuLease', (node, view) => void leases.set(node, view));
-    ending = new AbortController();
-  });
-  afterEach(async () => {
-    ending.abort();
-    await running;
-    await api.stop();
-  });
-
-  const run = async () => {
-    running = cluster.run(ending.signal);
-    await eventually(() => cluster.missing === undefined, 'all lists to arrive');
+  let started: ReturnType<typeof startCluster>;
+  const start = async (pageOf?: Parameters<typeof startCluster>[0]) => {
+    started = startCluster(pageOf);
+    await until('the watches', () => [NODES, REPORTS, AGENTS, DPUS, SLICES].every(started.api.watched));
+    return started;
   };
-  const addNode = (name: string, labels: Readonly<Record<string, string>> = {}) =>
-    api.client.create(NODES, {
-      apiVersion: 'v1',
-      kind: 'Node',
-      metadata: { name, labels: { 'kubernetes.io/arch': 'amd64', ...labels } },
-      status: { capacity: { cpu: '16' }, allocatable: {} },
-    });
-  const addReport = async (name: string) => {
-    const { apiVersion, kind } = NODE_TOPOLOGY_API;
-    await api.client.create(REPORTS, { apiVersion, kind, metadata: { name } });
-    await api.client.patch(`${REPORTS}/${name}/status`, MERGE, { status: statusOf() });
-  };
-  const fits = (name: string) => under.filter(withUid(podOf('4'), 'asks'), [name]).NodeNames.length === 1;
-  /** A node that arrives after everything that was written before it. */
+  afterEach(() => started.end());
+
+  const push = (path: string, type: string, name: string, more: { metadata?: object; [field: string]: unknown } = {}) =>
+    started.api.push(path, type, { ...more, metadata: { name, resourceVersion: '2', ...more.metadata } });
+  /** After all changes of Nodes so far. */
   const flush = async (name: string) => {
-    await addNode(name);
-    await eventually(() => seen.includes(name), name);
+    push(NODES, 'ADDED', name);
+    await until(name, () => started.cluster.nodes.has(name));
   };
 
-  it('report which lists are not synced yet', async () => {
+  it('report which lists are not synced yet', () => {
+    started = startCluster();
     const missing = 'not synced yet: reports, nodes, pods, DPU leases, agents’ leases, resource slices';
-    assert.equal(cluster.missing, missing);
-    await run();
+    assert.equal(started.cluster.missing, missing);
   });
 
   it('use the current report of a node from its creation until its deletion', async () => {
-    await run();
-    await addNode('n1');
-    assert.equal(fits('n1'), false);
-    await addReport('n1');
-    await eventually(() => fits('n1'), 'the report');
-    const changed = { status: { assignments: [{ podUID: 'other', container: 'compute', cpus: '2-3,10-11' }] } };
-    await api.client.patch(`${REPORTS}/n1/status`, MERGE, changed);
-    const free = () => under.filter(withUid(podOf('12'), 'large'), ['n1']).NodeNames.length === 1;
-    await eventually(() => !free(), 'the assignment');
-    assert.ok(fits('n1'));
-    await api.client.delete(`${REPORTS}/n1`);
-    await eventually(() => !fits('n1'), 'the report to be forgotten');
+    const { state } = await start();
+    await flush('n1');
+    const free = () =>
+      state.fleet
+        .get('n1')
+        ?.free.map(({ cpus }) => cpus)
+        .join();
+    assert.equal(free(), '');
+    push(REPORTS, 'ADDED', 'n1', { status: statusOf() });
+    await until('the report', () => free() === '6,8');
+    const assignments = [owned('other', '2-3,10-11')];
+    push(REPORTS, 'MODIFIED', 'n1', { status: statusOf({ assignments }) });
+    await until('the assignment', () => free() === '2,8');
+    push(REPORTS, 'DELETED', 'n1');
+    await until('the report to be forgotten', () => free() === '');
   });
 
-  it('have the labels of a node as they are now, whose change does not wake pods', async () => {
-    await addNode('n1', { [ZONE]: 'a' });
-    await run();
-    await flush('before');
-    seen.length = 0;
-    await api.client.patch(`${NODES}/n1`, MERGE, { metadata: { labels: { [ZONE]: 'b' } } });
-    await flush('after');
-    assert.deepEqual(seen, ['after']);
-    assert.equal(under.state.fleet.get('n1')?.labels.get(ZONE), 'b');
-  });
-
-  const CHANGES: readonly [string, object, boolean][] = [
+  const CHANGES: readonly [label: string, change: { metadata?: object; status?: object }, counts: boolean][] = [
     ['becomes a DPU host', { metadata: { labels: { [DPU_HOST_LABEL]: '' } } }, true],
     ['has more CPUs', { status: { capacity: { cpu: '32' } } }, true],
-    ['has an unrelated label', { metadata: { labels: { team: 'a' } } }, false],
+    ['moves to another zone', { metadata: { labels: { [ZONE]: 'b' } } }, false],
   ];
-  for (const [name, change, counts] of CHANGES) {
-    it(`a node that ${name} is ${counts ? '' : 'not '}processed again`, async () => {
-      await addNode('n1', { [ZONE]: 'a' });
-      await run();
+  for (const [label, change, counts] of CHANGES) {
+    it(`a node that ${label} ${counts ? 'may wake pods' : 'wakes no pod'}`, async () => {
+      const { state } = await start();
+      push(NODES, 'ADDED', 'n1', { status: { capacity: { cpu: '16' } } });
       await flush('before');
-      seen.length = 0;
-      await api.client.patch(`${NODES}/n1${'status' in change ? '/status' : ''}`, MERGE, change);
+      const improved: string[] = [];
+      state.on('improved', (node) => void improved.push(node));
+      push(NODES, 'MODIFIED', 'n1', { status: { capacity: { cpu: '16' } }, ...change });
       await flush('after');
-      assert.deepEqual(seen, counts ? ['n1', 'after'] : ['after']);
+      assert.deepEqual(improved, counts ? ['n1', 'after'] : ['after']);
+      assert.equal(state.fleet.get('n1')?.labels.get(ZONE), counts ? undefined : 'b');
     });
   }
 
   it('deliver DPU Leases by node, ignore other Leases in the namespace, and report a deleted Lease', async () => {
-    const lease = (name: string, spec: object) => ({
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata: { name },
-      spec,
-    });
-    await api.client.create('/api/v1/namespaces', {
-      apiVersion: 'v1',
-      kind: 'Namespace',
-      metadata: { name: 'ovn-kubernetes' },
-    });
-    const path = `${LEASES}/ovn-kubernetes/leases`;
-    const renewTime = '2026-11-01T10:00:00.000000Z';
-    await api.client.create(path, lease('ovn-kubernetes-master', { renewTime }));
-    await api.client.create(path, lease('ovn-dpu-n1', { renewTime, leaseDurationSeconds: 30, holderIdentity: 'a' }));
-    await run();
+    const { cluster } = await start();
+    const leases = new Map<string, LeaseView | undefined>();
+    cluster.on('dpuLease', (node, view) => void leases.set(node, view));
+    const spec = { renewTime: '2026-11-01T10:00:00.000000Z', leaseDurationSeconds: 30, holderIdentity: 'a' };
+    for (const name of ['ovn-kubernetes-master', 'ovn-dpu-n1']) push(DPUS, 'ADDED', name, { spec });
+    await until('the Lease', () => leases.get('n1')?.duration === 30);
+    push(DPUS, 'DELETED', 'ovn-dpu-n1');
+    await until('the Lease to be deleted', () => leases.get('n1') === undefined);
     assert.deepEqual([...leases.keys()], ['n1']);
-    assert.equal(leases.get('n1')?.duration, 30);
-    await api.client.delete(`${path}/ovn-dpu-n1`);
-    await eventually(() => leases.get('n1') === undefined, 'the Lease to be deleted');
+  });
+
+  it('mark the nodes with at least one slice of the CPU driver of DRA', async () => {
+    const { state } = await start();
+    const send = (type: string, name: string, driver: string, nodeName?: string | null) =>
+      push(SLICES, type, name, { spec: { driver, nodeName } });
+    const marked = () => ['n1', 'n2', 'n3'].filter((name) => state.fleet.get(name)?.draCpu).join();
+    /** What is marked after all events so far: a slice of n3 comes and goes behind them. */
+    const settled = async () => {
+      send('ADDED', 'last', 'dra.cpu', 'n3');
+      await until('the last slice', () => marked().includes('n3'));
+      send('DELETED', 'last', 'dra.cpu', 'n3');
+      await until('its deletion', () => !marked().includes('n3'));
+      return marked();
+    };
+    send('ADDED', 'gpu', 'gpu.example.com', 'n2');
+    send('ADDED', 'everywhere', 'dra.cpu', null);
+    send('ADDED', 'nowhere', 'dra.cpu');
+    for (const name of ['a', 'b']) send('ADDED', name, 'dra.cpu', 'n1');
+    assert.equal(await settled(), 'n1');
+    send('DELETED', 'a', 'dra.cpu', 'n1');
+    assert.equal(await settled(), 'n1', 'it has another slice');
+    send('MODIFIED', 'b', 'dra.cpu', 'n2');
+    assert.equal(await settled(), 'n2', 'the slice moved');
+    send('DELETED', 'b', 'dra.cpu', 'n2');
+    assert.deepEqual([await settled(), state.fleet.size], ['', 0]);
+  });
+
+  it('mark the report of a silent agent as stale, also after its Lease, until the Node is deleted', async () => {
+    const { api, state, clock, cluster } = await start();
+    const isStale = (node: string) => state.fleet.get(node)?.stale === true;
+    const beat = (type: string, node: string, second = 0) => {
+      const renewTime = `2026-11-01T10:00:0${second}.000000Z`;
+      push(AGENTS, type, `plumbline-agent-${node}`, {
+        metadata: { namespace: 'plumbline-system' },
+        spec: { renewTime, leaseDurationSeconds: 40 },
+      });
+    };
+    const hear = () => api.push(AGENTS, 'BOOKMARK', { metadata: { resourceVersion: '3' } });
+    for (const name of ['n1', 'n2']) await flush(name);
+    beat('ADDED', 'n1');
+    beat('MODIFIED', 'n1', 1);
+    await until('the renewal', () => state.fleet.get('n1')?.agentRenewed);
+    clock.now += 50;
+    hear();
+    await until('the report to be stale', () => isStale('n1'));
+    beat('ADDED', 'n2');
+    beat('DELETED', 'n1');
+    hear();
+    await nextTurn();
+    assert.equal(state.fleet.get('n2')?.agentRenewed, false, 'the first reading proves nothing');
+    // When the other node's report is stale, the nodes were checked again.
+    clock.now += 50;
+    hear();
+    await until('the other report to be stale', () => isStale('n2'));
+    assert.deepEqual([isStale('n1'), cluster.silentAgents], [true, 2]);
+    push(NODES, 'DELETED', 'n1');
+    await until('the report to be forgotten with its node', () => state.fleet.get('n1') === undefined);
+  });
+
+  it('quarantine a report that cannot be parsed, and pass on the pinning states of the others', async () => {
+    const pinning = [{ podUID: 'p', namespace: 'default', podName: 'vm', state: 'pinned' as const, vcpus: 2 }];
+    const pinned = new Map<string, readonly PinningState[]>();
+    const { cluster, state } = await start();
+    cluster.on('pinnings', (node, states) => void pinned.set(node, states));
+    push(REPORTS, 'ADDED', 'good', { status: { ...statusOf(), pinning } });
+    push(REPORTS, 'ADDED', 'plain', { status: statusOf() });
+    push(REPORTS, 'ADDED', 'empty');
+    push(REPORTS, 'ADDED', 'bad', { status: { ...statusOf(), cells: 'none' } });
+    await until('the last report', () => pinned.has('bad'));
+    assert.deepEqual([...state.faults.keys()], ['bad']);
+    assert.deepEqual(
+      ['good', 'plain', 'empty', 'bad'].map((node) => pinned.get(node)),
+      [pinning, [], [], []],
+    );
+  });
+
+  it('are bypassed by a replica that becomes active: it reads each page of bound pods with exclusive CPUs', async () => {
+    const on = (uid: string, cpu = '4') => onNode(withUid(podOf(cpu), uid));
+    const pages = [[on('a'), { metadata: {} }, 7], null, [on('shared', '500m'), on('b')]];
+    const calls: ListCall[] = [];
+    const { cluster, state } = await start((call) => {
+      if (call.query['fieldSelector'] !== 'status.phase=Pending,spec.nodeName!=') return { items: [] };
+      const items = pages[calls.push(call) - 1] ?? null;
+      return calls.length < pages.length ? { items, continue: `page-${calls.length}` } : { items };
+    });
+    await cluster.catchUp(new AbortController().signal);
+    assert.deepEqual(
+      calls.map(({ path, query }) => [path, query['continue'], query['limit']].join()),
+      ['/api/v1/pods,,500', '/api/v1/pods,page-1,500', '/api/v1/pods,page-2,500'],
+    );
+    const kinds = ['a', 'b'].map((uid) => state.reservations.of(uid)?.kind);
+    assert.deepEqual([kinds, state.reservations.size], [['bound', 'bound'], 2]);
   });
 });

@@ -64,6 +64,10 @@ describe('the DPU health in the extender', () => {
     renew('n');
     await pass(DURATION + 1);
     assert.equal(health.verdict('n').ready, false, 'dead');
+    // The next read is in progress: its answer counts no longer.
+    const before = state.gets;
+    mock.timers.tick((DURATION / 4) * 1000);
+    assert.equal(state.gets, before + 1);
     health.leaseChanged('n', { node: 'n', renewTime: 'x', duration: DURATION, released: true });
     assert.deepEqual([health.isReleased('n'), health.verdict('n').ready, forgotten], [true, true, ['n']]);
     const { gets } = state;

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { Fleet, type NodeFlag, NodeShapes, reportsPod } from '../../../scheduler-plugin/cluster/fleet.ts';
-import { statusOf } from '../extender-fixture.ts';
+import { owned, statusOf } from '../extender-fixture.ts';
 
-const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 const FLAGS: readonly NodeFlag[] = ['exists', 'dpuHost', 'dpuDead', 'draCpu', 'stale', 'quarantined'];
 
 function fleetOf(nodes: Readonly<Record<string, NodeTopologyStatus | undefined>>) {

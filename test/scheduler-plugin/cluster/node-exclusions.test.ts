@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const four = (uid: string) => withUid(podOf('4'), uid);
-const owning = (cpus: string): NodeTopologyStatus =>
-  statusOf({ assignments: [{ podUID: 'other', container: 'compute', cpus }] });
+const owning = (cpus: string) => statusOf({ assignments: [owned('other', cpus)] });
 
 const at = (time: string): NodeTopologyStatus =>
   statusOf({ summary: { cpus: 16, free: 14, networks: '', reported: `2026-11-01T${time}:00Z` } });
@@ -24,7 +23,7 @@ class Refuser {
     const pod = withUid(podOf(cpu), `p${this.#pods++}`, { namespace: `team-${this.#pods}` });
     const [nodeName] = this.under.filter(pod, names).NodeNames;
     if (nodeName === undefined) return undefined;
-    const bound = { ...pod, spec: { ...pod.spec, nodeName } };
+    const bound = onNode(pod, nodeName);
     this.under.see(bound);
     this.under.see(bound, { phase: 'Failed', reason });
     this.under.gone(bound);
@@ -92,7 +91,7 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
     const pods = ['a', 'b', 'c'].map((uid) => four(uid));
     for (const pod of pods) assert.deepEqual(filter(pod).NodeNames, ['n1']);
     for (const pod of pods) {
-      see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }, { phase: 'Failed', reason: 'SMTAlignmentError' });
+      see(onNode(pod), { phase: 'Failed', reason: 'SMTAlignmentError' });
     }
     clock.now += 30;
     assert.deepEqual(filter(four('d')).NodeNames, ['n1']);

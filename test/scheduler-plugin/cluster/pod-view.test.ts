@@ -1,26 +1,29 @@
 import assert from 'node:assert/strict';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import type { Pod } from '../../../kube/resources.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { podOf, withUid } from '../extender-fixture.ts';
+import { podOf, viewOf, withUid } from '../extender-fixture.ts';
 
-const reader = new NeedsReader('all');
 const SCHEDULED = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/60 nodes' };
-const viewOf = (conditions: object[], more: object = {}, spec: object = {}) => {
-  const pod = podOf('500m', ['devices.kubevirt.io/kvm']);
-  return podViewOf(
-    observedPod.parse({ ...pod, spec: { ...pod.spec, ...spec }, status: { conditions, ...more } }),
-    reader,
-  );
-};
-
 describe('a pod without exclusive CPUs', () => {
-  it('is kept only while its condition says that the scheduler finds no node', () => {
-    assert.ok(viewOf([SCHEDULED]));
-    assert.ok(viewOf([{ ...SCHEDULED, type: 'Ready' }, SCHEDULED]));
-    assert.equal(viewOf([{ ...SCHEDULED, type: 'Ready' }]), undefined);
-    assert.equal(viewOf([{ ...SCHEDULED, status: 'True' }]), undefined);
-    assert.equal(viewOf([]), undefined);
-  });
+  const web = podOf('500m');
+  const vm = podOf('500m', ['devices.kubevirt.io/kvm']);
+  const DPU = { ...SCHEDULED, message: '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.' };
+  const CASES: readonly [label: string, pod: Pod, conditions: object[], isKept: boolean][] = [
+    ['a launcher for which the scheduler finds no node', vm, [{ ...SCHEDULED, type: 'Ready' }, SCHEDULED], true],
+    ['a launcher with another condition', vm, [{ ...SCHEDULED, type: 'Ready' }], false],
+    ['a launcher with a node', vm, [{ ...SCHEDULED, status: 'True' }], false],
+    ['a launcher without a condition', vm, [], false],
+    ['a gated launcher', vm, [{ ...SCHEDULED, reason: 'SchedulingGated' }], false],
+    ['a launcher whose scheduler failed', vm, [{ ...SCHEDULED, reason: 'SchedulerError' }], false],
+    ['an ordinary pod that fits nowhere', web, [SCHEDULED], false],
+    ['an ordinary pod that was refused for a DPU', web, [DPU], true],
+  ];
+  for (const [label, pod, conditions, isKept] of CASES) {
+    it(`${isKept ? 'is kept' : 'is not kept'}: ${label}`, () => {
+      const kept = viewOf(pod, { conditions });
+      assert.deepEqual([kept !== undefined, kept?.mayBeRefused ?? false], [isKept, isKept]);
+    });
+  }
 });
 
 it('a pod with more than 48 containers cannot be read', () => {
@@ -35,7 +38,7 @@ it('a pod with more than 48 containers cannot be read', () => {
 describe('a pod with exclusive CPUs', () => {
   const view = (status: object, metadata: object = {}, spec: object = {}) => {
     const pod = withUid(podOf('4'), 'a', metadata);
-    return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, ...spec }, status }), reader);
+    return viewOf({ ...pod, spec: { ...pod.spec, ...spec } } as Pod, status);
   };
 
   it('has no start of waiting and no scheduler condition when it is on a node', () => {
@@ -46,6 +49,12 @@ describe('a pod with exclusive CPUs', () => {
       on,
     );
     assert.deepEqual([found?.since, found?.dropped, found?.pending, found?.node], [undefined, false, false, 'n1']);
+  });
+
+  it('may have been refused by an extender only if the scheduler asks one about it', () => {
+    assert.equal(viewOf(podOf('4'), { conditions: [SCHEDULED] })?.mayBeRefused, false);
+    const gated = { conditions: [{ ...SCHEDULED, reason: 'SchedulingGated' }] };
+    assert.equal(viewOf(podOf('4', ['devices.kubevirt.io/kvm']), gated)?.mayBeRefused, false);
   });
 
   it('counts as dropped by the scheduler if its condition has a cause other than that no node fits', () => {
@@ -80,8 +89,7 @@ describe('a pod with exclusive CPUs', () => {
   });
 
   it('is not kept if an amount has an unknown form', () => {
-    const pod = podOf('four');
-    assert.equal(podViewOf(observedPod.parse({ ...pod, status: {} }), reader), undefined);
+    assert.equal(viewOf(podOf('four')), undefined);
     const broken = { read: () => assert.fail('a mistake of the program') };
     assert.throws(() => podViewOf(observedPod.parse({ ...podOf('4'), status: {} }), broken), /a mistake/);
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const refusal = (podName: string, podUID?: string, message = 'no') => ({
   namespace: 'team',
@@ -33,8 +33,7 @@ describe('pods whose start the agent of a node refused', () => {
       ['b', 'n1'],
       ['c', 'n2'],
     ] as const) {
-      const made = withUid(podOf('2'), uid);
-      see({ ...made, spec: { ...made.spec, nodeName } });
+      see(onNode(withUid(podOf('2'), uid), nodeName));
     }
     const starting = () => notified.splice(0).filter((line) => line.startsWith('starting'));
     starting();
@@ -51,5 +50,18 @@ describe('pods whose start the agent of a node refused', () => {
     state.reportChanged('n1', statusOf({ cores: ['0'], refusals: [refused('a', 'a')] }));
     assert.deepEqual(starting(), []);
     assert.equal(state.hostRefusals.of('n1', pod('a', 'a', 'default')), undefined);
+  });
+
+  it('exclude their node for such pods for 30 s, not again while they stay in the report', () => {
+    const { state, see, filter, clock } = extenderOf({ nodes: { n1: statusOf() } });
+    see(onNode(withUid(podOf('4'), 'vm')), { phase: 'Pending' });
+    const report = () =>
+      state.reportChanged('n1', statusOf({ refusals: [{ ...refusal('vm', 'vm'), namespace: 'default' }] }));
+    report();
+    const again = withUid(podOf('4'), 'again');
+    assert.match(filter(again).FailedAndUnresolvableNodes['n1'] ?? '', /agent has refused/);
+    clock.now += 30;
+    report();
+    assert.deepEqual(filter(again).NodeNames, ['n1']);
   });
 });

@@ -4,15 +4,26 @@ import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { silent } from '../../support/logger.ts';
 
-/** Lists are empty; pushed events arrive through the watches. */
-export function createApi() {
+export interface ListCall {
+  readonly path: string;
+  readonly query: Readonly<Record<string, unknown>>;
+}
+interface Page {
+  readonly items: readonly unknown[] | null;
+  /** The token of the next page. */
+  readonly continue?: string;
+}
+
+/** Pushed events arrive through the watches. @param pageOf the answer to each list; lists are empty by default */
+export function createApi(pageOf: (call: ListCall) => Page = () => ({ items: [] })) {
   const pushes = new Map<string, (event: object) => void>();
-  const queues = new Map<string, object[]>();
   const client = {
-    get: async () => ({ metadata: { resourceVersion: '1' }, items: [] }),
+    async get(path: string, { query = {} }: Partial<ListCall> = {}) {
+      const { items, ...next } = pageOf({ path, query });
+      return { metadata: { resourceVersion: '1', ...next }, items };
+    },
     async watch(path: string, { signal }: { signal?: AbortSignal }) {
       const events: object[] = [];
-      queues.set(path, events);
       let wake = () => {};
       pushes.set(path, (event) => {
         events.push(event);
@@ -35,16 +46,14 @@ export function createApi() {
   };
   return {
     client: client as unknown as KubeClient,
-    /** The number of events that the watch has not read yet. */
-    unread: (path: string) => queues.get(path)?.length ?? 0,
     watched: (path: string) => pushes.has(path),
     push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
   };
 }
 
-/** A cluster with an empty API server, and a clock that stands still. */
-export function startCluster() {
-  const api = createApi();
+/** A cluster with an API server, and a clock that stands still. */
+export function startCluster(pageOf?: Parameters<typeof createApi>[0]) {
+  const api = createApi(pageOf);
   const state = new ClusterState(silent);
   const clock = { now: 1000 };
   const cluster = new Cluster({

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import {
   type EvictionPolicy,
   type EvictionReason,
@@ -10,13 +9,11 @@ import {
   Retries,
 } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../../support/logger.ts';
-import { podOf, withUid } from '../extender-fixture.ts';
+import { onNode, podOf, viewOf, withUid } from '../extender-fixture.ts';
 
 const why: EvictionReason = { reason: 'DPUNotReady', text: 'the DPU of node n1 has died' };
-const viewOf = (uid: string, labels: object = {}, version = '1', namespace = 'default'): PodView => {
-  const pod = withUid(podOf('4'), uid, { labels, resourceVersion: version, namespace });
-  return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }), new NeedsReader('all'))!;
-};
+const startOf = (uid: string, labels: object = {}, namespace = 'default'): PodView =>
+  viewOf(onNode(withUid(podOf('4'), uid, { labels, resourceVersion: '1', namespace })))!;
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
 
 /** Answers of the API server, by cause. */
@@ -99,7 +96,7 @@ describe('evictions', () => {
 
   it('apply only to the pod with that uid, and record an Event on it', async () => {
     const { evictions, calls, events, outcomes, pass } = evictionsOf();
-    evictions.consider(viewOf('a'), why);
+    evictions.consider(startOf('a'), why);
     await pass(1);
     assert.equal(calls[0]?.path, '/api/v1/namespaces/default/pods/a/eviction');
     assert.deepEqual(calls[0]?.body, {
@@ -113,8 +110,8 @@ describe('evictions', () => {
 
   it('of 80 pods of one namespace delay the only pod of another by one turn', async () => {
     const { evictions, calls, pass } = evictionsOf();
-    for (let i = 0; i < 80; i++) evictions.consider(viewOf(`crowd-${i}`, {}, '1', 'crowd'), why);
-    evictions.consider(viewOf('victim', {}, '1', 'victims'), why);
+    for (let i = 0; i < 80; i++) evictions.consider(startOf(`crowd-${i}`, {}, 'crowd'), why);
+    evictions.consider(startOf('victim', {}, 'victims'), why);
     await pass(2);
     assert.deepEqual(
       calls.map(({ path, at }) => [path.split('/')[4], at]),
@@ -127,27 +124,27 @@ describe('evictions', () => {
 
   it('only record one Event for each pod under the policy hold', async () => {
     const { evictions, calls, events, pass } = evictionsOf({ policy: 'hold' });
-    evictions.consider(viewOf('a'), why);
-    evictions.consider(viewOf('a'), why);
+    evictions.consider(startOf('a'), why);
+    evictions.consider(startOf('a'), why);
     await pass(10);
     assert.deepEqual([calls, events], [[], ['FailedToStart a']]);
   });
 
   it('forget the pods that wait for their turn when another replica becomes active', async () => {
     const { evictions, pods, state, pass } = evictionsOf();
-    for (const uid of ['a', 'b', 'c']) evictions.consider(viewOf(uid), why);
+    for (const uid of ['a', 'b', 'c']) evictions.consider(startOf(uid), why);
     await pass(0.5);
     state.active = false;
     await pass(5);
     state.active = true;
-    evictions.consider(viewOf('d'), why);
+    evictions.consider(startOf('d'), why);
     await pass(5);
     assert.deepEqual(pods(), ['a', 'd']);
   });
 
   it('end with a stop, for pods that wait for their turn or for a retry', async () => {
     const { evictions, calls, pass } = evictionsOf({ evictions: ['failure'] });
-    for (const uid of ['a', 'b']) evictions.consider(viewOf(uid), why);
+    for (const uid of ['a', 'b']) evictions.consider(startOf(uid), why);
     await pass(0.5);
     evictions.stop();
     await pass(300);
@@ -161,7 +158,7 @@ describe('evictions that fail', () => {
   for (const refusal of ['failure', 'budget'] as const) {
     it(`${refusal}: are retried with a backoff of at most one minute, and reported after the third failure`, async () => {
       const { evictions, times, events, messages, pass } = evictionsOf({ evictions: [refusal] });
-      evictions.consider(viewOf('a', LAUNCHER), why);
+      evictions.consider(startOf('a', LAUNCHER), why);
       await pass(300);
       const waits = times()
         .slice(1)
@@ -175,7 +172,7 @@ describe('evictions that fail', () => {
   it('are not retried sooner when the pod changes', async () => {
     const { evictions, times, pass } = evictionsOf({ evictions: ['failure'] });
     for (let tenths = 0; tenths < 100; tenths++) {
-      evictions.consider(viewOf('a'), why);
+      evictions.consider(startOf('a'), why);
       await pass(0.1);
     }
     assert.equal(times().length, 4);
@@ -188,7 +185,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
   it('are deleted only if their uid and resourceVersion are unchanged', async () => {
     const { evictions, calls, events, messages, outcomes, state, pass } = evictionsOf({ evictions: ['kubeVirt'] });
     state.version = '7';
-    evictions.consider(viewOf('a', LAUNCHER), why);
+    evictions.consider(startOf('a', LAUNCHER), why);
     await pass(90);
     assert.deepEqual(
       calls.map(({ path }) => path),
@@ -208,7 +205,7 @@ describe('launchers whose eviction KubeVirt denies', () => {
       evictions: ['kubeVirt'],
       deletions: ['changed', 'ok'],
     });
-    evictions.consider(viewOf('a', LAUNCHER), why);
+    evictions.consider(startOf('a', LAUNCHER), why);
     await pass(0.5);
     state.version = '2';
     await pass(10);
@@ -222,15 +219,15 @@ describe('launchers whose eviction KubeVirt denies', () => {
       evictions: ['kubeVirt'],
       deletions: ['forbidden'],
     });
-    evictions.consider(viewOf('a', LAUNCHER), why);
+    evictions.consider(startOf('a', LAUNCHER), why);
     await pass(10);
     assert.deepEqual([events, outcomes?.[0]], [['CannotEvict a'], 'refused']);
     assert.match(messages?.[0] ?? '', /cannot delete resource "pods"/);
   });
 
   for (const [label, pod] of [
-    ['another pod', viewOf('a')],
-    ['a launcher that runs', { ...viewOf('a', LAUNCHER), pending: false }],
+    ['another pod', startOf('a')],
+    ['a launcher that runs', { ...startOf('a', LAUNCHER), pending: false }],
   ] as const) {
     it(`are not deleted if it is ${label}`, async () => {
       const { evictions, calls, pass } = evictionsOf({ evictions: ['kubeVirt'] });

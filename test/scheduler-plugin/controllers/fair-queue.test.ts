@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
-import { FairQueue } from '../../../scheduler-plugin/controllers/fair-queue.ts';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { FairQueue, WorkQueue } from '../../../scheduler-plugin/controllers/fair-queue.ts';
 
 /** A queue of the texts, each in the namespace that it begins with. */
 const queueOf = (...texts: readonly string[]) => {
@@ -51,6 +53,7 @@ describe('a fair queue', () => {
 
   it('has no value after its deletion, and ignores the deletion of one that it does not have', () => {
     const queue = queueOf('a1', 'b1', 'b2');
+    assert.equal(queue.oldestOfLargest(), 'b1');
     queue.delete('b', 'b1');
     queue.delete('b', 'b1');
     queue.delete('c', 'a1');
@@ -59,8 +62,48 @@ describe('a fair queue', () => {
     queue.clear();
     assert.deepEqual([queue.size, queue.oldestOfLargest(), queue.take()], [0, undefined, undefined]);
   });
+});
 
-  it('names the oldest value of the namespace with the most', () => {
-    assert.equal(queueOf('a1', 'b1', 'b2', 'c1').oldestOfLargest(), 'b1');
+describe('work by key', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  const setUp = (atATime: number) => {
+    const begun: string[] = [];
+    const open = new Map<string, () => void>();
+    const work = new WorkQueue((key) => {
+      begun.push(key);
+      return new Promise<void>((resolve) => open.set(key, resolve));
+    }, atATime);
+    const end = async (key: string) => {
+      open.get(key)?.();
+      await setImmediate();
+    };
+    return { work, begun, end };
+  };
+
+  it('runs for a limited number of keys at a time, and once more for a key that was added meanwhile', async () => {
+    const { work, begun, end } = setUp(2);
+    for (const key of ['a', 'b', 'c', 'a', 'a']) work.add(key);
+    assert.deepEqual(begun, ['a', 'b']);
+    await end('b');
+    assert.deepEqual(begun, ['a', 'b', 'c']);
+    await end('a');
+    assert.deepEqual(begun, ['a', 'b', 'c', 'a']);
+    await end('a');
+    await end('c');
+    assert.deepEqual(begun.length, 4, 'nothing is left');
+  });
+
+  it('starts once for a delayed key, after the delay that was requested last', () => {
+    const { work, begun } = setUp(2);
+    work.addAfter('a', 100);
+    work.addAfter('a', 300);
+    mock.timers.tick(299);
+    assert.deepEqual(begun, []);
+    mock.timers.tick(1);
+    assert.deepEqual(begun, ['a']);
+    mock.timers.tick(1000);
+    assert.deepEqual(begun, ['a']);
   });
 });

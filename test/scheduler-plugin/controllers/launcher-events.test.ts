@@ -5,20 +5,19 @@ import { type ObservedPod, observedPod } from '../../../scheduler-plugin/cluster
 import { LauncherEvents, launcherEventsOf, Quarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
 
 const PADDED = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
-const NOW = Date.parse('2026-11-26T12:00:00Z');
 
-/** A launcher of the VMI `fw`, 10 s old. */
-function launcher(change: { uid?: string; decision?: string; label?: string; created?: string; owner?: string } = {}) {
-  const { uid = 'p1', decision = PADDED, label = 'virt-launcher', owner = 'VirtualMachineInstance' } = change;
-  const reference = { apiVersion: 'kubevirt.io/v1', kind: owner, name: 'fw', uid: 'v1', controller: true };
+/** A launcher of the VMI `fw`. */
+function launcher({ uid = 'p1', label = 'virt-launcher', seconds = 10 } = {}) {
+  const kind = 'VirtualMachineInstance';
+  const reference = { apiVersion: 'kubevirt.io/v1', kind, name: 'fw', uid: 'v1', controller: true };
   return observedPod.parse({
     metadata: {
       name: 'virt-launcher-fw-abcde',
       namespace: 'east',
       uid,
-      creationTimestamp: change.created ?? '2026-11-26T11:59:50Z',
+      creationTimestamp: new Date(Date.now() - seconds * 1000).toISOString(),
       labels: { 'kubevirt.io': label },
-      annotations: decision === '' ? {} : { [DECISION_ANNOTATION]: decision },
+      annotations: { [DECISION_ANNOTATION]: PADDED },
       ownerReferences: [reference],
     },
     spec: { containers: [{ name: 'compute' }] },
@@ -31,7 +30,6 @@ function stage() {
   const launcherEvents = new LauncherEvents({
     events: { record: (target, event) => void recorded.push([target, event]) },
     active: () => replica.active,
-    wallClock: () => NOW,
   });
   return { seen: (pod: ObservedPod) => launcherEvents.seen(pod), recorded, replica };
 }
@@ -57,7 +55,7 @@ describe('the Events about a launcher', () => {
   });
 
   const silent: [string, ObservedPod][] = [
-    ['a launcher that is older than a minute', launcher({ created: '2026-11-26T11:58:59Z' })],
+    ['a launcher that is older than a minute', launcher({ seconds: 61 })],
     ['a pod without the label', launcher({ label: 'other' })],
   ];
   for (const [label, pod] of silent) {

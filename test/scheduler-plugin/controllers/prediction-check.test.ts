@@ -9,6 +9,7 @@ import {
   type ExtenderFixture,
   type ExtenderUnderTest,
   extenderOf,
+  onNode,
   podOf,
   statusOf,
   withUid,
@@ -50,7 +51,7 @@ class Stage {
 
   bind(name: string, resources: readonly string[] = [], status: object = {}): this {
     const pod = withUid(podOf('4', resources), name);
-    this.under.see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } }, status);
+    this.under.see(onNode(pod), status);
     return this;
   }
 

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import type { Pod } from '../../../kube/resources.ts';
-import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import type { PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
-import { podId, podOf, withUid } from '../extender-fixture.ts';
+import { podId, podOf, reader, viewOf, withUid } from '../extender-fixture.ts';
 
-const reader = new NeedsReader('all');
 const needs = reader.read(podOf('4'));
 /** Longer than changes are collected, in seconds. */
 const SOON = 0.25;
@@ -44,16 +42,6 @@ describe('recheck', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => mock.timers.reset());
 
-  it('does not postpone a touch while more nodes improve', async () => {
-    const { recheck, touched, pass } = recheckOf((node) => node === 'n0');
-    recheck.waits(podId('a'), needs);
-    for (let i = 0; i < 10; i++) {
-      recheck.improved(`n${i}`);
-      await pass(STEP);
-    }
-    assert.deepEqual(touched, ['n0']);
-  });
-
   it('forgets the nodes that improved while another replica was active', async () => {
     const { recheck, touched, state, pass } = recheckOf();
     recheck.waits(podId('a'), needs);
@@ -79,33 +67,29 @@ describe('recheck', () => {
     assert.deepEqual(touched, ['n99']);
   });
 
-  it('retries a failed touch, and touches no node after it is stopped', async () => {
-    const { recheck, times, state, pass } = recheckOf();
+  it('touches nodes one after the other, a second apart, soon after the first improved, and none after it is stopped', async () => {
+    const { recheck, touched, times, state, pass } = recheckOf();
     state.writes = false;
     recheck.waits(podId('a'), needs);
-    recheck.improved('n1');
+    for (const node of ['n1', 'n2']) {
+      recheck.improved(node);
+      await pass(STEP);
+    }
     await pass(SOON);
     state.writes = true;
     await pass(5);
-    assert.deepEqual(times, [0.1, 1.1]);
-    recheck.improved('n2');
-    recheck.stop();
-    await pass(10);
-    assert.equal(times.length, 2);
-  });
-
-  it('writes at most once a second, one node after the other', async () => {
-    const { recheck, touched, times, pass } = recheckOf();
-    recheck.waits(podId('a'), needs);
-    for (const node of ['n1', 'n2', 'n3']) recheck.improved(node);
-    await pass(10);
     assert.deepEqual(
       [touched, times],
       [
-        ['n1', 'n2', 'n3'],
+        ['n1', 'n2', 'n1'],
         [0.1, 1.1, 2.1],
       ],
+      'n1 again: its first touch failed',
     );
+    recheck.improved('n3');
+    recheck.stop();
+    await pass(10);
+    assert.equal(times.length, 3);
   });
 
   it('predicts once for equal needs, and for the kinds of each namespace in turn', async () => {
@@ -185,42 +169,11 @@ describe('recheck', () => {
 });
 
 const KVM = 'devices.kubevirt.io/kvm';
-const unscheduled = (reason: string, message = '0/60 nodes are available: 60 node(s) had untolerated taint(s).') => ({
-  conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
-});
-/** A pod that shares CPUs, like most pods of a cluster. */
-const web = (uid: string, resources: readonly string[] = []): Pod => withUid(podOf('500m', resources), uid);
-const viewOf = (pod: Pod, status: object) => podViewOf(observedPod.parse({ ...pod, status }), reader);
-
-describe('waiting pods in the API server', () => {
-  it('are ignored if the scheduler does not ask an extender about them', () => {
-    assert.equal(viewOf(web('web'), unscheduled('Unschedulable')), undefined, 'fits nowhere');
-    assert.equal(viewOf(web('gated'), unscheduled('SchedulingGated', 'Scheduling is blocked')), undefined);
-    assert.equal(viewOf(web('gated-vm', [KVM]), unscheduled('SchedulingGated')), undefined);
-    assert.equal(viewOf(web('failed', [KVM]), unscheduled('SchedulerError')), undefined);
-  });
-
-  const cases: readonly (readonly [what: string, pod: Pod, status: object, waits: boolean])[] = [
-    ['a launcher', web('vm', [KVM]), unscheduled('Unschedulable'), true],
-    [
-      'an ordinary pod that was refused for a DPU',
-      web('web'),
-      unscheduled('Unschedulable', '0/3 nodes are available: 3 DPU not ready: dead, last renewal 60 s ago.'),
-      true,
-    ],
-    ['a gated launcher', podOf('4', [KVM]), unscheduled('SchedulingGated'), false],
-    ['a pod that no scheduler asks about', podOf('4'), unscheduled('Unschedulable'), false],
-  ];
-  for (const [what, pod, status, waits] of cases) {
-    it(`${what} ${waits ? 'may have been refused by an extender' : 'does not count as refused by an extender'}`, () => {
-      assert.equal(viewOf(pod, status)?.mayBeRefused ?? false, waits);
-    });
-  }
-});
+const UNSCHEDULABLE = { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/60 nodes' };
 
 describe('a takeover', () => {
   const viewOfLauncher = (uid: string, more: Partial<PodView> = {}): PodView => ({
-    ...viewOf(web(uid, [KVM]), unscheduled('Unschedulable'))!,
+    ...viewOf(withUid(podOf('500m', [KVM]), uid), { conditions: [UNSCHEDULABLE] })!,
     ...more,
   });
 
@@ -233,7 +186,7 @@ describe('a takeover', () => {
     recheck.takeOver([
       viewOfLauncher('before'),
       undefined,
-      viewOf(podOf('4'), {}),
+      viewOf(podOf('4')),
       viewOfLauncher('deleting', { deleting: true }),
       viewOfLauncher('ended', { terminal: true }),
     ]);

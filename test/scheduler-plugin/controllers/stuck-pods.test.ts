@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
+import type { Pod } from '../../../kube/resources.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import {
   type EvictionReason,
   placeLostText,
@@ -9,12 +9,11 @@ import {
   stuckPodOf,
   whyStuck,
 } from '../../../scheduler-plugin/controllers/evictions.ts';
-import { podOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, owned, podOf, statusOf, viewOf, withUid } from '../extender-fixture.ts';
 
-const reader = new NeedsReader('all');
-const viewOf = (uid: string, { hostNetwork = false, version = '1' } = {}): PodView => {
+const startOf = (uid: string, { hostNetwork = false, version = '1' } = {}): PodView => {
   const pod = withUid(podOf('4'), uid, { resourceVersion: version });
-  return podViewOf(observedPod.parse({ ...pod, spec: { ...pod.spec, nodeName: 'n1', hostNetwork } }), reader)!;
+  return viewOf(onNode({ ...pod, spec: { ...pod.spec, hostNetwork } as Pod['spec'] }))!;
 };
 const DEAD: DpuVerdict = { ready: false, state: 'dead', age: 61.6 };
 
@@ -60,26 +59,72 @@ describe('a pod that cannot start on its node', () => {
     ],
   ];
   for (const [what, scene, why] of CASES) {
-    it(`${what}: ${why?.reason ?? 'it can start'}`, () => assert.deepEqual(stuckOf(scene).whyOf(viewOf('a')), why));
+    it(`${what}: ${why?.reason ?? 'it can start'}`, () => assert.deepEqual(stuckOf(scene).whyOf(startOf('a')), why));
   }
 
   it('is not the mirror of a static pod, which its kubelet would create again', () => {
-    const mirror = { ...viewOf('a'), kubeletUid: '0123456789abcdef0123456789abcdef' };
+    const mirror = { ...startOf('a'), kubeletUid: '0123456789abcdef0123456789abcdef' };
     assert.equal(stuckOf({ refusal: 'CPUs 1-2 are elsewhere' }).whyOf(mirror), undefined);
   });
 
   it('does not need a DPU on the host network', () => {
     const { whyOf, asked } = stuckOf({});
-    assert.deepEqual([whyOf(viewOf('a', { hostNetwork: true })), asked], [undefined, []]);
+    assert.deepEqual([whyOf(startOf('a', { hostNetwork: true })), asked], [undefined, []]);
   });
 
   it('is evaluated in its current version, until it has started', () => {
-    const newest = viewOf('a', { version: '7' });
-    const { stuck } = stuckOf({ starting: [viewOf('b'), newest] });
-    assert.deepEqual(stuck(viewOf('a')), { pod: newest, why: { reason: 'DPUNotReady', text: died } });
-    assert.equal(stuck(viewOf('c')), undefined, 'it has started');
-    const { node: _, ...nowhere } = viewOf('a');
+    const newest = startOf('a', { version: '7' });
+    const { stuck } = stuckOf({ starting: [startOf('b'), newest] });
+    assert.deepEqual(stuck(startOf('a')), { pod: newest, why: { reason: 'DPUNotReady', text: died } });
+    assert.equal(stuck(startOf('c')), undefined, 'it has started');
+    const { node: _, ...nowhere } = startOf('a');
     assert.equal(stuck({ ...nowhere, node: undefined }), undefined);
-    assert.equal(stuckOf({ starting: [newest], isHost: false }).stuck(viewOf('a')), undefined, 'it can start');
+    assert.equal(stuckOf({ starting: [newest], isHost: false }).stuck(startOf('a')), undefined, 'it can start');
+  });
+});
+
+const on = (uid: string, cpu: string, nodeName = 'n1') => {
+  const pod = withUid(podOf(cpu), uid, { resourceVersion: '10' });
+  return { pod, bound: onNode(pod, nodeName) };
+};
+
+describe('lost places', () => {
+  it('are found when the report arrives, as long as it is current, and their pods are considered for eviction', () => {
+    const topology = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
+    const { state, filter, see, notified } = extenderOf({ nodes: { n1: statusOf(topology) } });
+    // `b` needs all eight CPUs of NUMA node 1, next to `a` with two CPUs.
+    const pods = [on('a', '2'), on('b', '8')];
+    for (const { pod } of pods) assert.deepEqual(filter(pod).NodeNames, ['n1']);
+    for (const { bound } of [...pods, on('x', '6')]) see(bound);
+    const lost = () => [...state.lostPlaces.on('n1')];
+    assert.deepEqual(lost(), []);
+    notified.length = 0;
+    // Another pod has taken NUMA node 0, so the kubelet puts `a` on NUMA node 1.
+    state.reportChanged('n1', statusOf({ ...topology, assignments: [owned('x', '1-3,9-11')] }));
+    assert.deepEqual(
+      notified.filter((line) => line.startsWith('starting')),
+      ['starting b'],
+    );
+    assert.deepEqual([lost(), [...state.lostPlaces.on('elsewhere')]], [['b'], []]);
+    state.setFlag('n1', 'stale', true);
+    assert.deepEqual(lost(), []);
+    state.setFlag('n1', 'stale', false);
+    assert.deepEqual(lost(), ['b']);
+    state.reportChanged('n1', undefined);
+    assert.deepEqual(lost(), []);
+  });
+
+  it('include a list of the pods in a report that are no longer bound to its node', () => {
+    const assignments = [
+      owned('ended', '1,9'),
+      owned('alive', '2,10'),
+      owned('elsewhere', '3,11'),
+      owned('ended', '4,12'),
+    ];
+    const { state, see } = extenderOf({ nodes: { n1: statusOf({ assignments }), n2: statusOf() } });
+    see(on('alive', '2').bound);
+    see(on('elsewhere', '2', 'n2').bound);
+    assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n1')!)], ['ended', 'elsewhere']);
+    assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n2')!)], []);
   });
 });

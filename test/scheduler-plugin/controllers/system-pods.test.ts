@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, owned, podOf, statusOf, viewOf, withUid } from '../extender-fixture.ts';
 
 const DEAD = { ready: false, state: 'dead', age: 60 } as const;
 const STATIC_UID = '0123456789abcdef0123456789abcdef';
@@ -29,11 +27,11 @@ describe('system pods on a node with a dead DPU', () => {
 });
 
 describe('static pods', () => {
-  const shown = statusOf({ assignments: [{ podUID: STATIC_UID, container: 'compute', cpus: '1-2,9-10' }] });
+  const shown = statusOf({ assignments: [owned(STATIC_UID, '1-2,9-10')] });
 
   it('have a reservation until the report shows them', () => {
     const { state, see, gone } = extenderOf({ nodes: { n1: statusOf() } });
-    const bound = { ...mirror(), spec: { ...mirror().spec, nodeName: 'n1' } };
+    const bound = onNode(mirror());
     see(bound, { phase: 'Running' });
     assert.equal(state.reservations.assumedOn('n1').length, 1);
     state.reportChanged('n1', shown);
@@ -43,10 +41,9 @@ describe('static pods', () => {
   });
 
   it('have the annotated uid only if it has the format that the kubelet writes', () => {
-    const reader = new NeedsReader('all');
     for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()]) {
-      assert.equal(podViewOf(observedPod.parse(mirror(hash)), reader)?.kubeletUid, 'mirror-uid', hash);
+      assert.equal(viewOf(mirror(hash))?.kubeletUid, 'mirror-uid', hash);
     }
-    assert.equal(podViewOf(observedPod.parse(mirror()), reader)?.kubeletUid, STATIC_UID);
+    assert.equal(viewOf(mirror())?.kubeletUid, STATIC_UID);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { KubeError } from '../../../kube/client.ts';
 import { ArgsError } from '../../../scheduler-plugin/extender/args.ts';
 import { createExplainer, readExplainedPod } from '../../../scheduler-plugin/extender/explain.ts';
-import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderFixture, extenderOf, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 interface Explanation {
   readonly active: boolean;
@@ -98,7 +98,7 @@ describe('the explanation of a pod', () => {
       ],
     );
     const bound = withUid(podOf('2'), 'bound');
-    see({ ...bound, spec: { ...bound.spec, nodeName: 'odd' } });
+    see(onNode(bound, 'odd'));
     const [n1, odd] = (await ofBody(withUid(podOf('4'), 'next'))).nodes;
     assert.deepEqual(n1?.['inFlight'], [{ uid: 'pod-uid', kind: 'tentative', cpus: '1-2,9-10' }]);
     assert.deepEqual(odd?.['inFlight'], [

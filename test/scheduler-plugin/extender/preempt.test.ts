@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { ArgsError } from '../../../scheduler-plugin/extender/args.ts';
 import { preempt } from '../../../scheduler-plugin/extender/preempt.ts';
-import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderFixture, extenderOf, onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
-const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 /** `c` has four CPUs of n1, `d` has the other ten. */
 const full = statusOf({ assignments: [owned('c', '1-2,9-10'), owned('d', '3-7,11-15')] });
 const victims = (...uids: string[]) => ({ Pods: uids.map((UID) => ({ UID })), NumPDBViolations: 0 });
@@ -42,7 +41,7 @@ describe('nodes that qualify for preemption', () => {
   it('are evaluated with their pods in flight, except the victims and the pod itself', () => {
     const { kept, see } = setUp({ nodes: { n1: statusOf() } });
     const bound = withUid(podOf('12'), 'in-flight');
-    see({ ...bound, spec: { ...bound.spec, nodeName: 'n1' } });
+    see(onNode(bound));
     assert.deepEqual(kept(podOf('4'), { n1: victims('other') }), {});
     assert.deepEqual(kept(podOf('4'), { n1: victims('in-flight') }), { n1: victims('in-flight') });
     assert.deepEqual(kept(withUid(podOf('12'), 'in-flight'), { n1: victims() }), { n1: victims() });

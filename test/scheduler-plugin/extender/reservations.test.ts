@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, podOf, reader, statusOf, withUid } from '../extender-fixture.ts';
 
 /** A node with this many of its 14 CPUs free. */
 const withFree = (cpus: number): NodeTopologyStatus => {
@@ -15,7 +14,7 @@ const passed = ({ filter }: ExtenderUnderTest, uid: string, crowd = 0) => filter
 
 /** Reserves a node of its own for each of so many other pods, for ten seconds. */
 function crowd({ state, clock }: ExtenderUnderTest, pods: number, namespaceOf: (i: number) => string): void {
-  const pod = new NeedsReader('all').read(four('x'));
+  const pod = reader.read(four('x'));
   for (let i = 0; i < pods; i++) {
     const places = new Map([[`node-${i}`, { cpus: undefined, score: 0 }]]);
     const common = { pod, places, version: '1', expires: clock.now + 10 };

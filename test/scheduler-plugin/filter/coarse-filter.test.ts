@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { type Candidate, CoarseFilter, compareCandidates } from '../../../scheduler-plugin/filter/coarse-filter.ts';
-import { extenderOf, type FilterReply, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, type FilterReply, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const NAMES = ['n0', 'n1', 'n2', 'n3'];
@@ -47,7 +46,7 @@ function apply({ state, see, gone, filter }: Under, one: Change): void {
   if (one.kind === 'node') state.nodeChanged(name, one.there ? { dpuHost: false } : undefined);
   if (one.kind === 'ask') filter(withUid(PODS[one.pod]!, 'asked'), NAMES);
   const pod = withUid(podOf('4'), `pod-${'pod' in one ? one.pod : 0}`);
-  if (one.kind === 'bind') see({ ...pod, spec: { ...pod.spec, nodeName: name } });
+  if (one.kind === 'bind') see(onNode(pod, name));
   if (one.kind === 'gone') gone(pod);
 }
 
@@ -70,55 +69,33 @@ describe('an extender after any changes', () => {
   });
 });
 
-describe('the coarse filter', () => {
-  const bare = statusOf({ physnets: [] });
-  const preferring: Pod = {
-    ...podOf('4'),
-    metadata: {
-      ...podOf('4').metadata,
-      annotations: { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) },
-    },
-  };
-  /** The result for a node with this report. */
-  const check = (pod: Pod, status: NodeTopologyStatus, reservedCpus = 0) => {
-    const { state, extender } = extenderOf({ nodes: { n1: status } });
-    state.fleet.setReservations('n1', reservedCpus > 0 ? 1 : 0, reservedCpus);
-    const node = state.fleet.get('n1')!;
-    const result = new CoarseFilter(extender.needsOf(pod), 'refuse').check(node, node.shape!);
-    if (result === undefined) return 'shares';
-    if ('fits' in result) return result.text;
-    const { left, lacksPreferred, wastesNetworks } = result;
-    return [left, lacksPreferred && 'lacks', wastesNetworks && 'wastes'].filter((one) => one !== false).join(' ');
-  };
-
-  const CASES: readonly [what: string, pod: Pod, status: NodeTopologyStatus, expected: string, reserved?: number][] = [
-    ['networks that the pod does not need', podOf('4'), statusOf(), '10 wastes'],
-    ['CPUs of pods in flight', podOf('4'), bare, '8', 2],
-    ['a preferred network that the node lacks', preferring, bare, '10 lacks'],
-  ];
-  for (const [what, pod, status, expected, reserved] of CASES) {
-    it(`${what}: ${expected}`, () => assert.equal(check(pod, status, reserved), expected));
-  }
-});
-
 describe('the order of candidates', () => {
-  const { state } = extenderOf({ nodes: { n1: statusOf() } });
-  const node = state.fleet.get('n1')!;
-  const first: Candidate = { node, hasReservations: false, lacksPreferred: false, wastesNetworks: false, left: 0 };
-  const ORDER: readonly [what: string, Candidate][] = [
-    ['a node that the pod fills', first],
-    ['more CPUs left', { ...first, left: 300 }],
-    ['networks that the pod does not need', { ...first, wastesNetworks: true }],
-    ['these, and more CPUs left', { ...first, wastesNetworks: true, left: 1 }],
-    ['pods in flight', { ...first, hasReservations: true }],
-    ['a preferred network that the node lacks', { ...first, lacksPreferred: true }],
-    ['all of these', { node, hasReservations: true, lacksPreferred: true, wastesNetworks: true, left: 1000 }],
-  ];
-  it('is by preferred networks, pods in flight, other networks, and remaining CPUs', () => {
-    const sorted = ORDER.toReversed().sort(([, a], [, b]) => compareCandidates(a, b));
-    assert.deepEqual(
-      sorted.map(([what]) => what),
-      ORDER.map(([what]) => what),
-    );
+  const bare = { physnets: [] };
+  const fuller = { assignments: [{ podUID: 'x', container: 'c', cpus: '1,9' }] };
+  const preferring = withUid(podOf('4'), 'asked', {
+    annotations: { 'plumbline.dev/placement': JSON.stringify({ preferred: [PHYSNET1] }) },
   });
+  interface Node {
+    readonly report: Partial<NodeTopologyStatus>;
+    readonly inFlight?: boolean;
+  }
+  /** Each criterion counts more than those of the rows before. */
+  const ORDER: readonly [label: string, better: Node, worse: Node, pod?: Pod][] = [
+    ['the fuller one', { report: { ...bare, ...fuller } }, { report: bare }],
+    ['the one without networks that the pod does not need', { report: bare }, { report: fuller }],
+    ['the one without pods in flight', { report: {} }, { report: { ...bare, ...fuller }, inFlight: true }],
+    ['the one with a preferred network', { report: {}, inFlight: true }, { report: bare }, preferring],
+  ];
+  for (const [label, better, worse, pod = podOf('4')] of ORDER) {
+    it(`begins with ${label}`, () => {
+      // More of the others than are predicted for one answer.
+      const names = [...Array.from({ length: 40 }, (_, i) => `n${i}`), 'better'];
+      const nodes = names.map((name) => [name, statusOf((name === 'better' ? better : worse).report)]);
+      const { state, filter } = extenderOf({ nodes: Object.fromEntries(nodes), answers: 1 });
+      for (const name of names) {
+        if ((name === 'better' ? better : worse).inFlight) state.fleet.setReservations(name, 1, 2);
+      }
+      assert.deepEqual(filter(pod).NodeNames, ['better']);
+    });
+  }
 });

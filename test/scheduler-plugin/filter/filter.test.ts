@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import type { ExtenderFixture } from '../extender-fixture.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import type { LeaseState } from '../../../model/lease/observer.ts';
+import { dpuRefusal } from '../../../scheduler-plugin/filter/node-verdicts.ts';
+import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const dead = { ready: false, state: 'dead', age: 61.4 } as const;
@@ -71,6 +72,19 @@ describe('filter', () => {
     });
   }
 
+  const DPU_TEXTS: readonly [state: LeaseState, age: number | undefined, text: string][] = [
+    ['unknown', undefined, 'its state is unknown'],
+    ['unproven', undefined, 'not seen alive yet'],
+    ['dead', 59.9, 'dead, last renewal 50 s ago'],
+    ['dead', 10_000_000, 'dead, last renewal 604800 s ago'],
+  ];
+  for (const [state, age, text] of DPU_TEXTS) {
+    it(`says of a DPU that is ${state} since ${age} s: ${text}`, () => {
+      const { kind, text: refusal } = dpuRefusal({ ready: false, state, age });
+      assert.deepEqual([kind, refusal], ['dpu', `DPU not ready: ${text}`]);
+    });
+  }
+
   it('returns a node once if it is offered twice, in this call and in the next', () => {
     const { filter } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     for (const uid of ['a', 'b']) {
@@ -97,19 +111,6 @@ describe('filter', () => {
       for (const node of ['exclusive', 'shared']) state.nodeChanged(node, { dpuHost: false, cpus: 4 });
       assert.deepEqual(filter(podOf('64')).NodeNames, names);
     }
-  });
-
-  it('prefers a node where the pod uses all networks', () => {
-    const only = (name: string) => statusOf({ physnets: [{ name, cells: '0-1' }] });
-    const both = statusOf({
-      physnets: [
-        { name: 'physnet1', cells: '0-1' },
-        { name: 'x', cells: '0' },
-      ],
-    });
-    const nodes = { both, only: only('physnet1') };
-    const { filter } = extenderOf({ nodes, answers: 1 });
-    assert.deepEqual(filter(podOf('4', [PHYSNET1])).NodeNames, ['only']);
   });
 });
 
@@ -146,14 +147,15 @@ describe('a node that was not offered', () => {
 });
 
 describe('prioritize', () => {
-  it('returns whole numbers from 0 to 10, and more for a fuller node', () => {
+  it('returns whole numbers from 0 to 10, more for a fuller node, and 0 for one that is not known', () => {
     const nodes = { empty: statusOf(), half: statusOf({ assignments: owner('1-3,9-11') }) };
     const { extender } = extenderOf({ nodes });
-    const names = ['empty', 'half'];
+    const names = ['empty', 'half', 'gone'];
     const priorities = extender.prioritize({ pod: podOf('4'), names, nodes: undefined });
     const score = Object.fromEntries(priorities.map(({ Host, Score }) => [Host, Score]));
     for (const value of Object.values(score)) assert.ok(Number.isInteger(value) && value >= 0 && value <= 10);
     assert.ok((score['half'] ?? 0) > (score['empty'] ?? 0));
+    assert.equal(score['gone'], 0);
   });
 
   it('returns nodes where the CPUs would be near a preferred network before fuller ones, where they would be far', () => {

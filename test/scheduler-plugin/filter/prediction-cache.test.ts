@@ -1,13 +1,11 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { LostPlaces } from '../../../scheduler-plugin/cluster/lost-places.ts';
-import { NeedsReader, type PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import type { PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { PredictionCache } from '../../../scheduler-plugin/filter/prediction-cache.ts';
-import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderFixture, extenderOf, owned, podOf, reader, statusOf, withUid } from '../extender-fixture.ts';
 
-const reader = new NeedsReader('all');
 const needsOf = (cpu: string, resources: readonly string[] = []) => reader.read(podOf(cpu, resources));
-const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
 const SINGLE = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
 
 /** Predictions for the nodes of a cluster, and the nodes for which one was computed. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
-import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const KVM = 'devices.kubevirt.io/kvm';
 /** The kubelet's default. */
@@ -41,7 +41,7 @@ describe('nodes whose CPU manager policy is none', () => {
       const pod = withUid(podOf('4'), `pod-${i}`);
       assert.deepEqual(filter(pod).NodeNames, ['n1']);
       assert.equal(state.reservations.size, 0, 'accepted');
-      see({ ...pod, spec: { ...pod.spec, nodeName: 'n1' } });
+      see(onNode(pod));
       assert.equal(state.reservations.size, 0, 'bound');
     }
   });

@@ -2,9 +2,12 @@ import assert from 'node:assert/strict';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
 
 describe('the settings of the extender', () => {
-  it('serve on loopback, and follow the Lease of plumbline-scheduler by default', () => {
-    const { schedulerLease, host, port } = parseSchedulerPluginConfig([]);
-    assert.deepEqual([schedulerLease, host, port], ['plumbline-system/plumbline-scheduler', '127.0.0.1', 8082]);
+  it('serve on loopback, follow the Lease of plumbline-scheduler, and count unpredictable nodes by default', () => {
+    const { schedulerLease, host, port, unpredictable } = parseSchedulerPluginConfig([]);
+    assert.deepEqual(
+      [schedulerLease, host, port, unpredictable],
+      ['plumbline-system/plumbline-scheduler', '127.0.0.1', 8082, 'count-check'],
+    );
   });
 
   for (const host of ['0.0.0.0', '::', '127.0.0.1.example.org']) {

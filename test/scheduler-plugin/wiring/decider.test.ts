@@ -99,7 +99,7 @@ describe('the parts of the extender together', () => {
       decisions: new Decisions(() => 0),
       metrics,
     });
-    running = Promise.all([cluster.run(ending.signal), decider.masks.run(ending.signal)]);
+    running = decider.run(ending.signal);
     await eventually(() => cluster.missing === undefined, 'all lists to arrive');
   };
   const addNode = async (name: string, labels: object = {}, cpu = '16') => {
