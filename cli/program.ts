@@ -7,69 +7,51 @@ const AFTER = `
 Exit status: 0 done, 1 done and something is wrong, 2 wrong flags or input, 3 the cluster cannot be queried,
 4 the object does not exist. Also installed as a plugin: kubectl plumbline.`;
 
-const entry = (name: string, summary: string, file: () => Promise<{ createCommand(): Command }>): CommandEntry => {
-  return { name, summary, load: async () => (await file()).createCommand() };
+const SUMMARIES = {
+  explain: 'show why a VM or pod does not run, node by node, and what would help',
+  status: 'show the VMs that do not run and why, silent agents, dead DPUs, and wrong predictions',
+  top: 'show the CPUs of each node and who owns them, as a map',
+  console: 'serve a read-only web page: CPU maps of the nodes, and the VMs that wait',
+  simulate: 'compute how many VMs fit on this cluster, or on hypothetical nodes',
+  doctor: 'check the installation, and find what fails silently',
+  topology: 'show the NUMA nodes, cores, caches and NICs of this machine',
+  ovs: 'show where the threads of Open vSwitch run on a node',
+  import: 'convert the network and CPU settings of a Nova compute host',
+  verify: 'show which nodes can host each VM with a CPU mask, and why others cannot',
+  'cpu-mask': 'check CPU masks, and convert them for taskset, Xen and LXC',
+  vm: 'show the threads of the VMs on a node, and the CPUs they should run on',
+  qemu: 'pin the vCPUs of a QEMU process that runs without Kubernetes',
+  'bug-report': 'write one archive for a bug report, without secrets and data of tenants',
+  demo: 'run Plumbline in an embedded cluster',
+  version: 'print the versions of this command and of the cluster’s parts',
+  completion: 'print the completion script for bash, zsh or fish',
+} as const;
+type CommandName = keyof typeof SUMMARIES;
+
+/** Loaded when called (all cost 0.1 s): `command.ts` has the flags, and imports `run.ts` lazily. */
+const FILES: Readonly<Record<CommandName, () => Promise<{ createCommand(): Command }>>> = {
+  explain: () => import('./explain/command.ts'),
+  status: () => import('./status/command.ts'),
+  top: () => import('./top/command.ts'),
+  console: () => import('./console/command.ts'),
+  simulate: () => import('./simulate/command.ts'),
+  doctor: () => import('./doctor/command.ts'),
+  topology: () => import('./topology/command.ts'),
+  ovs: () => import('./ovs/command.ts'),
+  import: () => import('./import/command.ts'),
+  verify: () => import('./verify/command.ts'),
+  'cpu-mask': () => import('./cpu-mask/command.ts'),
+  vm: () => import('./vm/command.ts'),
+  qemu: () => import('./qemu/command.ts'),
+  'bug-report': () => import('./bug-report/command.ts'),
+  demo: () => import('./demo/command.ts'),
+  version: () => import('./version/command.ts'),
+  completion: () => import('./completion/command.ts'),
 };
 
-export const COMMANDS: readonly CommandEntry[] = [
-  entry(
-    'explain',
-    'show why a VM or pod does not run, node by node, and what would help',
-    () => import('./explain/command.ts'),
-  ),
-  entry(
-    'status',
-    'show the VMs that do not run and why, silent agents, dead DPUs, and wrong predictions',
-    () => import('./status/command.ts'),
-  ),
-  entry('top', 'show the CPUs of each node and who owns them, as a map', () => import('./top/command.ts')),
-  entry(
-    'console',
-    'serve a read-only web page: CPU maps of the nodes, and the VMs that wait',
-    () => import('./console/command.ts'),
-  ),
-  entry(
-    'simulate',
-    'compute how many VMs fit on this cluster, or on hypothetical nodes',
-    () => import('./simulate/command.ts'),
-  ),
-  entry('doctor', 'check the installation, and find what fails silently', () => import('./doctor/command.ts')),
-  entry(
-    'topology',
-    'show the NUMA nodes, cores, caches and NICs of this machine',
-    () => import('./topology/command.ts'),
-  ),
-  entry('ovs', 'show where the threads of Open vSwitch run on a node', () => import('./ovs/command.ts')),
-  entry('import', 'convert the network and CPU settings of a Nova compute host', () => import('./import/command.ts')),
-  entry(
-    'verify',
-    'show which nodes can host each VM with a CPU mask, and why others cannot',
-    () => import('./verify/command.ts'),
-  ),
-  entry(
-    'cpu-mask',
-    'check CPU masks, and convert them for taskset, Xen and LXC',
-    () => import('./cpu-mask/command.ts'),
-  ),
-  entry(
-    'vm',
-    'show the threads of the VMs on a node, and the CPUs they should run on',
-    () => import('./vm/command.ts'),
-  ),
-  entry('qemu', 'pin the vCPUs of a QEMU process that runs without Kubernetes', () => import('./qemu/command.ts')),
-  entry(
-    'bug-report',
-    'write one archive for a bug report, without secrets and data of tenants',
-    () => import('./bug-report/command.ts'),
-  ),
-  entry('demo', 'run Plumbline in an embedded cluster', () => import('./demo/command.ts')),
-  entry(
-    'version',
-    'print the versions of this command and of the cluster’s parts',
-    () => import('./version/command.ts'),
-  ),
-  entry('completion', 'print the completion script for bash, zsh or fish', () => import('./completion/command.ts')),
-];
+export const COMMANDS = Object.entries(SUMMARIES).map(([name, summary]) => {
+  return { name, summary, load: async () => (await FILES[name as CommandName]()).createCommand() };
+});
 
 /** Only loads the meant subcommands. @param name `plumbline` or `kubectl plumbline` */
 export async function createProgram(name: string, isMeant: (command: string) => boolean): Promise<Command> {
@@ -166,11 +148,4 @@ function commandFirst(args: readonly string[]): readonly string[] {
   if (flag === null) return args;
   const words = flag.groups?.['value'] === undefined ? 2 : 1;
   return [...commandFirst(args.slice(words)), ...args.slice(0, words)];
-}
-
-/** Loaded when called (all cost 0.1 s): `command.ts` has the flags, and imports `run.ts` lazily. */
-export interface CommandEntry {
-  readonly name: string;
-  readonly summary: string;
-  readonly load: () => Promise<Command>;
 }

@@ -1,12 +1,14 @@
 import type { Command } from 'commander';
 import { type ClusterFlags, usingCluster, withCluster } from '../support/cluster.ts';
 import { ArgumentError } from '../support/exit-status.ts';
+import { type OutputFormat, withOutput } from '../support/output.ts';
 import type { AskAgent } from './ask.ts';
 
 const AGENT = 'http://127.0.0.1:8082';
 
 export interface AgentFlags extends ClusterFlags {
   readonly agent: string;
+  readonly output?: OutputFormat;
 }
 
 export function withAgent(command: Command): Command {
@@ -17,7 +19,7 @@ export function withAgent(command: Command): Command {
       'address of the agent’s probes (its --probe-host and --probe-port); for another node, only the port counts',
       AGENT,
     );
-  return withCluster(command);
+  return withOutput(withCluster(command), ['json', 'yaml', 'wide']);
 }
 
 /** Calls a function with the selected agent. @throws CliError, KubeError */

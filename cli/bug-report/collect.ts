@@ -1,12 +1,13 @@
 import * as z from 'zod';
-import { explainedNode, explainedVm, occurrence } from '../../diagnosis/objects.ts';
+import { type explainedNode, occurrence } from '../../diagnosis/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { readFindings } from '../doctor/run.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { NODE_TOPOLOGIES_PATH, readIfAllowed } from '../support/lists.ts';
+import { INSTANCES, MACHINES, NETWORKS, NODES } from '../support/kinds.ts';
+import { NODE_TOPOLOGIES_PATH, named, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
 import { isSystem, Redaction } from './redact.ts';
 import type { ArchiveFile } from './run.ts';
@@ -28,7 +29,6 @@ const systemPod = z.object({
   }),
   status: z.object({ phase: z.string().nullish(), containerStatuses: z.unknown() }).nullish(),
 });
-const named = z.object({ metadata: objectMeta });
 
 export interface Collected {
   readonly files: readonly ArchiveFile[];
@@ -49,7 +49,7 @@ export async function collect(cluster: ClusterAccess, now: number): Promise<Coll
   };
   const versions = await readVersions(client);
   const [nodes, topologies, events, pods] = await Promise.all([
-    readIfAllowed(client, '/api/v1/nodes', explainedNode),
+    readIfAllowed(client, ...NODES),
     readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology),
     readIfAllowed(client, '/api/v1/events', occurrence),
     readIfAllowed(client, `/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
@@ -105,9 +105,9 @@ async function redactionOf(client: KubeClient, nodes: ReadonlySet<string>): Prom
   const [namespaces, pods, vms, instances, nads] = await Promise.all([
     readIfAllowed(client, '/api/v1/namespaces', named),
     readIfAllowed(client, '/api/v1/pods', named),
-    readIfAllowed(client, '/apis/kubevirt.io/v1/virtualmachines', explainedVm.pick({ metadata: true })),
-    readIfAllowed(client, '/apis/kubevirt.io/v1/virtualmachineinstances', named),
-    readIfAllowed(client, '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', named),
+    readIfAllowed(client, MACHINES[0], named),
+    readIfAllowed(client, INSTANCES[0], named),
+    readIfAllowed(client, NETWORKS[0], named),
   ]);
   const own = (pods ?? []).flatMap(({ metadata }) => (isSystem(metadata.namespace) ? [metadata.name ?? ''] : []));
   const redaction = new Redaction(new Set([...nodes, ...own]));

@@ -1,10 +1,7 @@
-import * as z from 'zod';
-import { objectMeta } from '../../kube/resources.ts';
 import { usingCluster } from '../support/cluster.ts';
-import { NODE_TOPOLOGIES_PATH, readAll } from '../support/lists.ts';
+import { NODE_TOPOLOGIES_PATH, named, readAll } from '../support/lists.ts';
 import type { Names } from './complete.ts';
 
-const named = z.object({ metadata: objectMeta });
 /** The user who presses Tab does not wait longer. */
 const PATIENCE_SECONDS = 2;
 

@@ -60,8 +60,7 @@ async function check(cluster: ClusterAccess, areas: readonly Area[], flags: Doct
   if (isSelected('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));
   await print(flags.output, doctorData(reports, findings, dpus), {
-    text: ({ width }) => doctorLines(reports, findings, width),
-    wide: ({ width }) => doctorLines(reports, findings, width, true),
+    text: ({ width }, wide) => doctorLines(reports, findings, width, wide),
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;

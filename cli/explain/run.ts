@@ -21,10 +21,11 @@ export function run(kind: string, name: string | undefined, flags: ExplainFlags)
     const explanation = await explain(cluster, subject, flags, Date.now());
     const isForPeople = flags.output === undefined || flags.output === 'wide';
     const nearest = isForPeople ? await readNearest(cluster.client, explanation) : undefined;
-    const nearestTo = (width: number) => (nearest === undefined ? [] : nearestLines(nearest, width));
     await print(flags.output, explanation, {
-      text: ({ width }) => [...explanationLines(explanation, width), ...nearestTo(width)],
-      wide: ({ width }) => [...explanationLines(explanation, Number.POSITIVE_INFINITY, true), ...nearestTo(width)],
+      text: ({ width }, wide) => [
+        ...explanationLines(explanation, wide ? Number.POSITIVE_INFINITY : width, wide),
+        ...(nearest === undefined ? [] : nearestLines(nearest, width)),
+      ],
       name: () => (explanation.pod === undefined ? [] : [`pod/${explanation.pod}`]),
     });
   });

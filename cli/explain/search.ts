@@ -1,5 +1,5 @@
 import { type Hosts, hostsOf } from '../../diagnosis/hosts.ts';
-import { type ExplainedNode, type ExplainedPod, explainedNode, explainedPod } from '../../diagnosis/objects.ts';
+import { type ExplainedNode, type ExplainedPod, explainedPod } from '../../diagnosis/objects.ts';
 import {
   extenderOpinions,
   groupNodes,
@@ -18,6 +18,7 @@ import { refuse } from '../../model/placement/verdict.ts';
 import { askAddress, askInCluster } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
+import { NODES, PENDING_PODS } from '../support/kinds.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
 /** Nodes whose pods' requests are summed, of those that nothing else excludes: one list call each. */
@@ -27,10 +28,7 @@ const MAX_SUMMED_NODES = 8;
 export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, choice: ExtenderChoice, now: number) {
   const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
-  const [nodes, response] = await Promise.all([
-    readAll(client, '/api/v1/nodes', explainedNode),
-    askExtender(cluster, name, choice),
-  ]);
+  const [nodes, response] = await Promise.all([readAll(client, ...NODES), askExtender(cluster, name, choice)]);
   const { opinions, reported }: OwnOpinions =
     'opinions' in response ? response : await ownOpinions(client, pod, nodes, response, now);
   const extenderAway = 'whyNot' in response && response.away ? response.whyNot : undefined;
@@ -90,7 +88,7 @@ async function ownOpinions(
   }
   const [topologies, pending, agents] = await Promise.all([
     readTopologies(client),
-    readIfAllowed(client, '/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }),
+    readIfAllowed(client, ...PENDING_PODS),
     readAgentLeases(client, now),
   ]);
   const silent = agents?.silent ?? new Set<string>();

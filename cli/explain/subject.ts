@@ -31,6 +31,8 @@ export interface Subject {
 const CORE = '/api/v1/namespaces';
 const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces';
 const LAUNCHED_BY = 'kubevirt.io/created-by';
+const about = (name: string) => `involvedObject.name=${name}`;
+const because = (reason: string) => `reason=${reason}`;
 
 const isMissing = (error: unknown) => error instanceof CliError && error.status === EXIT.notFound;
 
@@ -56,7 +58,10 @@ const vmiPath = (namespace: string, name: string) =>
 /** @throws CliError if nothing has that name; KubeError */
 async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const path = `${CORE}/${namespace}/pods/${encodeURIComponent(name)}`;
-  const [pod, events] = await Promise.all([readOne(client, path, explainedPod), readEvents(client, namespace, [name])]);
+  const [pod, events] = await Promise.all([
+    readOne(client, path, explainedPod),
+    readEvents(client, namespace, [about(name)]),
+  ]);
   if (pod === undefined) throw await missing(client, 'pod', namespace, name, `${CORE}/${namespace}/pods`);
   const owner = pod.metadata.ownerReferences?.find(({ kind, controller }) => {
     return controller === true && kind === 'VirtualMachineInstance';
@@ -78,10 +83,12 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
   const pods = vmi === undefined ? [] : await readAll(client, `${CORE}/${namespace}/pods`, explainedPod, query);
   const pod = theOneThatMatters(pods);
   const names = [name, ...(pod?.metadata.name === undefined ? [] : [pod.metadata.name])];
-  const [events, rejections] = await Promise.all([
-    readEvents(client, namespace, names),
-    readRejections(client, namespace, name),
+  // KubeVirt deletes a rejected launcher and its VMI at once: only these Events are left.
+  const [events, rejected] = await Promise.all([
+    readEvents(client, namespace, names.map(about)),
+    readEvents(client, namespace, REJECTIONS.map(because)),
   ]);
+  const rejections = rejected.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
   return { kind: 'vm', namespace, name, vm, vmi, pod, events, rejections };
 }
 
@@ -93,16 +100,11 @@ export function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod |
   return newest.find(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? '')) ?? newest[0];
 }
 
-/** Events are optional: users who may not read them get the rest. */
-async function readEvents(client: KubeClient, namespace: string, names: readonly string[]): Promise<Occurrence[]> {
-  const lists = await Promise.all(
-    names.map((name) =>
-      readIfAllowed(client, `${CORE}/${namespace}/events`, occurrence, {
-        fieldSelector: `involvedObject.name=${name}`,
-      }),
-    ),
-  );
-  return lists.flatMap((list) => list ?? []).sort((a, b) => timeOf(b) - timeOf(a));
+/** By any of these field selectors, newest first. Optional: users who may not read Events get the rest. @throws KubeError */
+async function readEvents(client: Pick<KubeClient, 'get'>, namespace: string, selectors: readonly string[]) {
+  const path = `${CORE}/${namespace}/events`;
+  const lists = selectors.map((fieldSelector) => readIfAllowed(client, path, occurrence, { fieldSelector }));
+  return (await Promise.all(lists)).flatMap((list) => list ?? []).sort((a, b) => timeOf(b) - timeOf(a));
 }
 
 /** An error with existing names, so that a typing error or a wrong namespace is obvious. */
@@ -119,23 +121,4 @@ async function missing(client: KubeClient, what: string, namespace: string, name
         ? ' (the namespace has none)'
         : ` (it has ${examples.join(', ')}${more})`;
   return notFound(`there is no ${what} ${name} in namespace ${namespace}${there}; choose another namespace with -n`);
-}
-
-/** Newest first. KubeVirt deletes such a launcher and its VMI at once: only these Events are left. @throws KubeError */
-export async function readRejections(
-  client: Pick<KubeClient, 'get'>,
-  namespace: string,
-  vm: string,
-): Promise<Occurrence[]> {
-  const lists = await Promise.all(
-    REJECTIONS.map((reason) =>
-      readIfAllowed(client, `/api/v1/namespaces/${namespace}/events`, occurrence, {
-        fieldSelector: `reason=${reason}`,
-      }),
-    ),
-  );
-  return lists
-    .flatMap((list) => list ?? [])
-    .filter(({ involvedObject }) => isLauncherOf(vm, involvedObject.name ?? ''))
-    .sort((a, b) => timeOf(b) - timeOf(a));
 }

@@ -11,19 +11,12 @@ import {
   threadKind,
 } from '../agent/ovs-status.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { numbersOf, type OutputFormat, print } from '../support/output.ts';
-
-export interface StatusFlags extends AgentFlags {
-  readonly output?: OutputFormat;
-}
+import { numbersOf, print } from '../support/output.ts';
 
 /** Prints the threads of Open vSwitch on a node; without a name, on this machine. @throws CliError, KubeError */
-export async function run(node: string | undefined, { output, ...flags }: StatusFlags): Promise<void> {
+export async function run(node: string | undefined, { output, ...flags }: AgentFlags): Promise<void> {
   const status = await usingAgent(node, flags, fetchOvsStatus);
-  await print(output, ovsStatusData(status), {
-    text: () => statusLines(status).slice(0, -1),
-    wide: () => statusLines(status, true).slice(0, -1),
-  });
+  await print(output, ovsStatusData(status), { text: (_, wide) => statusLines(status, wide).slice(0, -1) });
   process.exitCode = isSwitchInOrder(status) ? EXIT.ok : EXIT.findings;
 }
 

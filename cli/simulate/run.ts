@@ -65,8 +65,7 @@ export async function run(flags: SimulateFlags): Promise<void> {
   ];
   const fits = !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, allNotes), {
-    text: ({ width }) => simulationLines(result, allNotes, width),
-    wide: ({ width }) => simulationLines(result, allNotes, width, true),
+    text: ({ width }, wide) => simulationLines(result, allNotes, width, wide),
   });
   process.exitCode = fits ? EXIT.ok : EXIT.findings;
 }

@@ -1,11 +1,11 @@
 import { NO_CURRENT_REPORT, STOPPED_REPORT } from '../../diagnosis/facts.ts';
 import type { Hosts, ReportedHost } from '../../diagnosis/hosts.ts';
-import { deadDpu, type ExplainedNode, explainedNode, explainedPod } from '../../diagnosis/objects.ts';
+import { deadDpu, type ExplainedNode } from '../../diagnosis/objects.ts';
 import { assumedByNode } from '../../diagnosis/predict.ts';
 import { schedulerRefusal } from '../../diagnosis/scheduler-view.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopology } from '../../kube/node-topology.ts';
-import { type NetworkAttachmentDefinition, networkAttachmentDefinition } from '../../kube/resources.ts';
+import type { NetworkAttachmentDefinition } from '../../kube/resources.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { CORDON, type SelectingSpec, toleratesAll } from '../../model/launcher/node-selection.ts';
@@ -14,6 +14,7 @@ import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { DEDICATED_SELECTORS } from '../../model/placement/preferences.ts';
 import { ArgumentError } from '../support/exit-status.ts';
+import { NETWORKS, NODES, PENDING_PODS } from '../support/kinds.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import type { Demand } from './demand.ts';
 import type { Circumstances } from './simulate.ts';
@@ -35,13 +36,12 @@ export const hypothetical = (topologies: readonly NodeTopology[]): Scene => {
 
 /** @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readScene(client: KubeClient, now: number): Promise<Scene> {
-  const path = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';
   const [topologies, nodes, pending, agents, nads] = await Promise.all([
     readTopologies(client),
-    readIfAllowed(client, '/api/v1/nodes', explainedNode),
-    readIfAllowed(client, '/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }),
+    readIfAllowed(client, ...NODES),
+    readIfAllowed(client, ...PENDING_PODS),
     readAgentLeases(client, now),
-    readIfAllowed(client, path, networkAttachmentDefinition),
+    readIfAllowed(client, ...NETWORKS),
   ]);
   assertReported(topologies);
   return {

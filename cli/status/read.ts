@@ -1,17 +1,6 @@
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import { launcherStates } from '../../diagnosis/launcher-states.ts';
-import {
-  deadDpu,
-  type ExplainedPod,
-  explainedNode,
-  explainedPod,
-  explainedVm,
-  explainedVmi,
-  hasReadyReplica,
-  NO_READY_REPLICA,
-  occurrence,
-  timeOf,
-} from '../../diagnosis/objects.ts';
+import { deadDpu, type ExplainedPod, hasReadyReplica, NO_READY_REPLICA, timeOf } from '../../diagnosis/objects.ts';
 import { type Stage, VERDICTS, WAITING_STAGES } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
@@ -24,6 +13,7 @@ import { theOneThatMatters } from '../explain/subject.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { notFound } from '../support/exit-status.ts';
+import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, NODES, within } from '../support/kinds.ts';
 import { readAgentLeases, readAll, readIfAllowed, readTopologies, undefinedIfForbidden } from '../support/lists.ts';
 
 export interface WaitingVm {
@@ -103,23 +93,17 @@ async function assertNamespace(client: KubeClient, name: string): Promise<void> 
 type StatusFacts = Awaited<ReturnType<typeof readStatusFacts>>;
 
 async function readStatusFacts(client: KubeClient, namespace: string | undefined, now: number) {
-  const within = namespace === undefined ? '' : `namespaces/${encodeURIComponent(namespace)}/`;
-  const kubevirt = `/apis/kubevirt.io/v1/${within}`;
-  const events = (reason: string) =>
-    readIfAllowed(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` });
-  const launcherEvents = async () =>
-    (await Promise.all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart'].map(events))).flatMap(
-      (list) => list ?? [],
-    );
+  const events = (reason: string) => readIfAllowed(client, ...eventsOf(reason));
+  const launcherEvents = Promise.all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart'].map(events));
   const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, scheduler, deployments] =
     await Promise.all([
       readTopologies(client),
-      readIfAllowed(client, '/api/v1/nodes', explainedNode),
+      readIfAllowed(client, ...NODES),
       tolerant(readAgentLeases(client, now)),
-      readAll(client, `/api/v1/${within}pods`, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
-      readIfAllowed(client, `${kubevirt}virtualmachines`, explainedVm),
-      tolerant(readIfAllowed(client, `${kubevirt}virtualmachineinstances`, explainedVmi)),
-      tolerant(launcherEvents()),
+      readAll(client, ...within(LAUNCHERS, namespace)),
+      readIfAllowed(client, ...within(MACHINES, namespace)),
+      tolerant(readIfAllowed(client, ...within(INSTANCES, namespace))),
+      tolerant(launcherEvents.then((lists) => lists.flatMap((list) => list ?? []))),
       events(PREDICTION_DIFFERS),
       readScheduler(client, now),
       readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),

@@ -26,8 +26,7 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
       lines: (status, terminal, wide) => statusLines(status, namespace, terminal, wide),
       show: async (status) => {
         await print(output, status, {
-          text: (terminal) => statusLines(status, namespace, terminal),
-          wide: (terminal) => statusLines(status, namespace, terminal, true),
+          text: (terminal, wide) => statusLines(status, namespace, terminal, wide),
           name: () => namesOf(status, namespace),
         });
         process.exitCode = isQuiet(status) ? EXIT.ok : EXIT.findings;

@@ -3,7 +3,7 @@ import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
-import { lease } from '../../kube/resources.ts';
+import { lease, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
@@ -54,6 +54,9 @@ export function undefinedIfForbidden(error: unknown): undefined {
   if (error instanceof KubeError && error.status === 403) return undefined;
   throw error;
 }
+
+/** Of an object of which only the name or the labels count. */
+export const named = z.object({ metadata: objectMeta });
 
 /** One object, or undefined if it does not exist. @throws KubeError */
 export async function readOne<Item>(

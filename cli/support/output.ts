@@ -29,8 +29,7 @@ export function ageText(age: number): string {
 }
 
 export interface Texts {
-  readonly text: (terminal: Terminal) => readonly Line[];
-  readonly wide?: (terminal: Terminal) => readonly Line[];
+  readonly text: (terminal: Terminal, wide: boolean) => readonly Line[];
   readonly name?: () => readonly string[];
 }
 
@@ -45,11 +44,11 @@ export async function print(format: OutputFormat | undefined, data: unknown, tex
       return write(yamlText(data));
     }
     case 'name':
-      return printLines(texts.name?.() ?? texts.text(terminal));
+      return printLines(texts.name?.() ?? texts.text(terminal, false));
     case 'wide':
-      return printLines((texts.wide ?? texts.text)(terminal));
+      return printLines(texts.text(terminal, true));
     case 'text':
-      return printLines(texts.text(terminal));
+      return printLines(texts.text(terminal, false));
   }
 }
 

@@ -1,6 +1,6 @@
 import { freeCpus, hostsOf, networksOn, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { launcherStates, vmiOwner } from '../../diagnosis/launcher-states.ts';
-import { deadDpu, explainedNode, explainedPod, explainedVmi } from '../../diagnosis/objects.ts';
+import { deadDpu } from '../../diagnosis/objects.ts';
 import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import type { VmState } from '../../diagnosis/state.ts';
 import { isLauncherName } from '../../diagnosis/vm-facts.ts';
@@ -15,6 +15,7 @@ import { cellsTouched } from '../../model/placement/networks.ts';
 import { freeResources } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { notFound } from '../support/exit-status.ts';
+import { INSTANCES, LAUNCHERS, NODES } from '../support/kinds.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { ageText } from '../support/output.ts';
 
@@ -30,9 +31,9 @@ const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Rema
 export async function readTop(client: KubeClient, selection: readonly string[], now: number): Promise<TopView> {
   const [topologies, nodes, pods, vmis, agents] = await Promise.all([
     readTopologies(client),
-    readIfAllowed(client, '/api/v1/nodes', explainedNode),
-    readIfAllowed(client, '/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
-    readIfAllowed(client, '/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi),
+    readIfAllowed(client, ...NODES),
+    readIfAllowed(client, ...LAUNCHERS),
+    readIfAllowed(client, ...INSTANCES),
     readAgentLeases(client, now),
   ]);
   assertReported(topologies);

@@ -37,7 +37,7 @@ export function run(nodes: readonly string[], flags: TopFlags, usualPace: number
   );
 }
 
-function linesOf(view: TopView, nodes: readonly string[], terminal: Terminal, wide = false): Line[] {
+function linesOf(view: TopView, nodes: readonly string[], terminal: Terminal, wide: boolean): Line[] {
   if (nodes.length === 0) return topLines(view, terminal, wide);
   return [...view.nodes.flatMap((node, i) => [...(i > 0 ? [''] : []), ...nodeLines(node, terminal)]), ...view.notes];
 }
@@ -45,8 +45,7 @@ function linesOf(view: TopView, nodes: readonly string[], terminal: Terminal, wi
 function show(view: TopView, nodes: readonly string[], output: OutputFormat | undefined): Promise<void> {
   const data = { nodes: view.nodes.map(viewData), notes: view.notes };
   return print(output, data, {
-    text: (terminal) => linesOf(view, nodes, terminal),
-    wide: (terminal) => linesOf(view, nodes, terminal, true),
+    text: (terminal, wide) => linesOf(view, nodes, terminal, wide),
     name: () => view.nodes.map(({ name }) => `node/${name}`),
   });
 }

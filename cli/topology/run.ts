@@ -26,10 +26,7 @@ export async function run({ sysfsRoot, output }: TopologyFlags): Promise<void> {
     if (!(error instanceof PlumblineError)) throw error;
     throw new CliError(EXIT.findings, `cannot describe this machine: ${error.message}`, { cause: error });
   });
-  await print(output, topologyData(machine), {
-    text: ({ width }) => machineLines(machine, width),
-    wide: ({ width }) => machineLines(machine, width, true),
-  });
+  await print(output, topologyData(machine), { text: ({ width }, wide) => machineLines(machine, width, wide) });
 }
 
 export function machineLines(machine: Machine, width: number, wide = false): Line[] {

@@ -19,8 +19,7 @@ export function run(flags: VerifyFlags): Promise<void> {
     const namespace = flags.allNamespaces ? undefined : flags.namespace;
     const verification = verifyMasks(await readVerifyFacts(client, namespace, Date.now()));
     await print(flags.output, verification, {
-      text: ({ width }) => verificationLines(verification, width),
-      wide: ({ width }) => verificationLines(verification, width, true),
+      text: ({ width }, wide) => verificationLines(verification, width, wide),
       name: () => verification.vms.flatMap((vm) => (isBad(vm) ? [`${vm.kind.toLowerCase()}/${vm.name}`] : [])),
     });
     process.exitCode = verification.vms.some(isBad) ? EXIT.findings : EXIT.ok;

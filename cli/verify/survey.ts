@@ -1,33 +1,29 @@
-import * as z from 'zod';
+import type * as z from 'zod';
 import { type Cause, pauseOf, STOPPED_REPORT } from '../../diagnosis/facts.ts';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
 import { runningMaskedVm } from '../../diagnosis/running.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
-import { objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { maskedVmOf, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
 import { readScheduler } from '../extender/ask.ts';
+import { INSTANCES, MACHINES, NODES, within } from '../support/kinds.ts';
 import { assertReported, readAgentLeases, readAll, readTopologies } from '../support/lists.ts';
 
 type VerifyFacts = Awaited<ReturnType<typeof readVerifyFacts>>;
 type MaskedMachine = VerifyFacts['vms'][number];
-
-const labelled = z.object({ metadata: objectMeta });
-const API = '/apis/kubevirt.io/v1';
 
 const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; name?: string | undefined }) =>
   `${namespace}/${name}`;
 
 /** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readVerifyFacts(client: KubeClient, namespace: string | undefined, now: number) {
-  const within = namespace === undefined ? API : `${API}/namespaces/${namespace}`;
   const [machines, instances, nodes, topologies, leases, scheduler] = await Promise.all([
-    readIfInstalled(client, `${within}/virtualmachines`, virtualMachine),
-    readIfInstalled(client, `${within}/virtualmachineinstances`, startedInstance),
-    readAll(client, '/api/v1/nodes', labelled),
+    readIfInstalled(client, ...within([MACHINES[0], virtualMachine], namespace)),
+    readIfInstalled(client, ...within([INSTANCES[0], startedInstance], namespace)),
+    readAll(client, ...NODES),
     readTopologies(client),
     readAgentLeases(client, now),
     readScheduler(client, now),

@@ -1,10 +1,8 @@
-import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
-import { objectMeta } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { runningParts, versionsText } from '../doctor/checks/installed.ts';
-import { apiVersion, systemPod } from '../doctor/facts/objects.ts';
+import { apiVersion, kubevirt, systemPod } from '../doctor/facts/objects.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { endingOf } from '../support/errors.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
@@ -36,11 +34,6 @@ export async function run(flags: VersionFlags): Promise<void> {
 }
 
 export type ClusterVersions = Awaited<ReturnType<typeof readVersions>>;
-
-const kubevirt = z.object({
-  metadata: objectMeta,
-  status: z.object({ observedKubeVirtVersion: z.string().nullish() }).nullish(),
-});
 
 export async function readVersions(client: Pick<KubeClient, 'get'>) {
   const [kubernetes, kubevirts, pods] = await Promise.all([

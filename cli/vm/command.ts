@@ -1,7 +1,5 @@
 import { Command } from 'commander';
-import { withAgent } from '../agent/flags.ts';
-import { withOutput } from '../support/output.ts';
-import type { StatusFlags } from './run.ts';
+import { type AgentFlags, withAgent } from '../agent/flags.ts';
 
 const EXAMPLES = `
 Examples:
@@ -20,7 +18,6 @@ export function createCommand(): Command {
         'node itself, else through a port-forward.',
     )
     .addHelpText('after', EXAMPLES)
-    .action(async (node: string | undefined, flags: StatusFlags) => (await import('./run.ts')).run(node, flags));
-  withOutput(withAgent(status), ['json', 'yaml', 'wide']);
-  return new Command('vm').description('Show the VMs on a node.').addCommand(status);
+    .action(async (node: string | undefined, flags: AgentFlags) => (await import('./run.ts')).run(node, flags));
+  return new Command('vm').description('Show the VMs on a node.').addCommand(withAgent(status));
 }

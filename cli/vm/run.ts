@@ -5,20 +5,13 @@ import { groupBy } from '../../model/lists.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { numbersOf, type OutputFormat, print } from '../support/output.ts';
+import { numbersOf, print } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
 
-export interface StatusFlags extends AgentFlags {
-  readonly output?: OutputFormat;
-}
-
 /** Prints the threads of the VMs on a node; without a name, on this machine. @throws CliError, KubeError */
-export async function run(node: string | undefined, { output, ...flags }: StatusFlags): Promise<void> {
+export async function run(node: string | undefined, { output, ...flags }: AgentFlags): Promise<void> {
   const status = await usingAgent(node, flags, fetchVmStatus);
-  await print(output, vmStatusData(status), {
-    text: () => statusLines(status),
-    wide: () => statusLines(status, true),
-  });
+  await print(output, vmStatusData(status), { text: (_, wide) => statusLines(status, wide) });
   process.exitCode = areVmsInOrder(status) ? EXIT.ok : EXIT.findings;
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -219,14 +219,6 @@ describe('reports an error in one line, with the next step', function () {
       const second = kubeconfig('second', { ...admin, contexts: own, 'current-context': 'none' });
       const ran = await plumbline(['top', '-o', 'name'], { kubeconfig: `/nonexistent:${first}:${second}` });
       assert.equal(ran.stdout, 'node/worker-1\n', ran.stderr);
-    });
-
-    it('names itself kubectl plumbline if it is called so', async () => {
-      const link = join(directory, 'kubectl-plumbline');
-      symlinkSync(PROGRAM, link);
-      const { stdout, status } = await plumbline(['--help'], { program: link });
-      assert.equal(status, 0);
-      assert.match(stdout, /^Usage: kubectl plumbline <command>/);
     });
 
     it('shows no empty default in a help text', async () => {

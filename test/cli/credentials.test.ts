@@ -67,11 +67,6 @@ describe('credentials from a kubeconfig', () => {
       { ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') },
     ],
     [
-      'a context without a user uses the cluster’s CA',
-      { context: { user: '' }, cluster: { 'certificate-authority-data': data('ca') } },
-      { ca: Buffer.from('ca') },
-    ],
-    [
       'another user (as)',
       { user: { token: 't', as: 'jane' } },
       { headers: { Authorization: 'Bearer t', 'Impersonate-User': 'jane' } },
@@ -101,22 +96,6 @@ describe('credentials from a kubeconfig', () => {
         ...{ ca: Buffer.from('ca'), cert: Buffer.from('cert'), key: Buffer.from('key') },
         ...{ servername: 'kubernetes', rejectUnauthorized: false },
       },
-    ],
-    ['a user name with a password', { user: { username: 'me', password: 'secret' } }, { auth: 'me:secret' }],
-    [
-      'the token of an auth-provider',
-      { user: { 'auth-provider': { name: 'oidc', config: { 'id-token': `e30.${data('{"exp":9999999999}')}.x` } } } },
-      { headers: { Authorization: `Bearer e30.${data('{"exp":9999999999}')}.x` } },
-    ],
-    [
-      'the first of two users with one name',
-      { more: { users: ['first', 'second'].map((token) => ({ name: 'me', user: { token } })) } },
-      { headers: { Authorization: 'Bearer first' } },
-    ],
-    [
-      'an incomplete other context is ignored',
-      { user: { token: 't' }, more: { contexts: [{ name: 'half' }, ...config({}).contexts] } },
-      { headers: { Authorization: 'Bearer t' } },
     ],
   ];
   for (const [title, given, sent] of SENT) {
@@ -197,11 +176,6 @@ describe('credentials from a kubeconfig', () => {
     ['a missing token file', { user: { tokenFile: 'gone' } }, /^cannot read tokenFile .*\/gone of .*: ENOENT/],
     ['an endless token file', { user: { tokenFile: '/dev/zero' } }, /\/dev\/zero .*: it is larger than 1048576 bytes$/],
     [
-      'an endless client certificate',
-      { user: { 'client-certificate': '/dev/zero', 'client-key': 'key' }, files: { key: 'key' } },
-      /^cannot read client-certificate \/dev\/zero .*: it is larger than 1048576 bytes$/,
-    ],
-    [
       'a large CA',
       { cluster: { 'certificate-authority': 'ca' }, files: { ca: 'x'.repeat(1024 * 1024 + 1) } },
       /cannot read certificate-authority .*\/ca .*: it is larger than 1048576 bytes$/,
@@ -214,7 +188,6 @@ describe('credentials from a kubeconfig', () => {
       /no current context; choose one with --context \(here\)/,
     ],
     ['an unknown context', { more: { 'current-context': 'there' } }, /no context there; choose one of here/],
-    ['a context without its cluster', { more: { clusters: [] } }, /names cluster one, which is missing/],
     [
       'a missing plugin',
       { user: { exec: { apiVersion: API_VERSION, command: 'no-such-plugin', installHint: 'Install it\nfirst' } } },
@@ -228,11 +201,6 @@ describe('credentials from a kubeconfig', () => {
     ],
     ['a server that is no URL', { cluster: { server: 'https://a b' } }, /the server "https:\/\/a b" is not a URL/],
     ['a context without its user', { more: { users: [] } }, /context here names user me, which is missing/],
-    [
-      'a CA of the wrong kind',
-      { cluster: { 'certificate-authority': 5 } },
-      /is not a kubeconfig: clusters.0.cluster.certificate-authority: /,
-    ],
     [
       'a certificate of the wrong kind',
       { user: { 'client-certificate-data': 5 } },

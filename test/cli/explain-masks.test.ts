@@ -7,7 +7,6 @@ import { type Spoken, spoken } from './spoken.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
-const START = 'plumbline.dev/cpu-mask-start';
 const WAITS = {
   conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/5 nodes' }],
 };
@@ -96,12 +95,6 @@ describe('plumbline explain for VMs with CPU masks', function () {
       const others = nodes.find(({ nodes: names }) => names.includes('small-1'));
       assert.deepEqual([others?.text, others?.count], ['could run it, with warnings', 2]);
       assert.match(others?.detail ?? '', /lacks CPUs of the CPU mask: the VM runs on all CPUs there, if no other node/);
-    });
-
-    it('reports that the mask applies only after the start, if the user chose that', async () => {
-      await cluster.pod('late', masked('1:2', { status: WAITS, annotations: { [START]: 'running' } }));
-      const { asks } = await explained('pod', 'late');
-      assert.equal(asks[1], `the CPU mask 1:2, applied once it runs (${START}: running)`);
     });
 
     it('does not advise dedicated CPUs, which masks exclude', async () => {

@@ -4,18 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { factsOf } from '../../cli/explain/explain.ts';
 import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
-import { EVENTS, NODE_TOPOLOGIES, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
+import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 import { type Spoken, spoken } from './spoken.ts';
 
 const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}' };
 const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
-const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };
-const OWNED = [
-  { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'firewall', uid: 'vmi-uid', controller: true },
-];
 const UNSCHEDULABLE = {
   conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/7 nodes are available' }],
 };
@@ -54,16 +50,6 @@ describe('plumbline explain', function () {
   });
   after(() => cluster.stop());
 
-  it('reports that the webhook did not see a launcher', async () => {
-    const pod = { cpus: 9, labels: LAUNCHER, annotations: ANNOTATED, ownerReferences: OWNED, status: UNSCHEDULABLE };
-    await cluster.pod('unseen', pod);
-    const { stage, why, help, causes } = await explained('pod', 'unseen');
-    assert.equal(stage, 'unscheduled');
-    assert.match(why, /the webhook did not see this launcher: compute asks for 9 CPUs/);
-    assert.match(causes.join('\n'), /none of|all/);
-    assert.match(help.join('\n'), /start the VM again once the webhook works/);
-  });
-
   it('gives a reason for each node, the closest first', async () => {
     await cluster.pod('big', {
       cpus: 14,
@@ -84,7 +70,9 @@ describe('plumbline explain', function () {
       other: 'not-selected',
       'dead-dpu': 'dpu',
     });
-    assert.equal(nodes[0]?.kind, 'network-elsewhere');
+    assert.deepEqual(nodes[0]?.nodes, ['free', 'nearly', 'full'], 'by what they are short of');
+    assert.equal(nodes[0]?.missing, 2);
+    assert.match(nodes[0]?.detail ?? '', /12 of 14 needed CPUs are free/);
     assert.match(help[0] ?? '', /free cores near the network on free, which is short of 2/);
     assert.equal(scheduler, '0/7 nodes are available');
     assert.equal(source, 'reports');
@@ -92,6 +80,8 @@ describe('plumbline explain', function () {
       notes[0] ?? '',
       /computed from the nodes’ reports, because there is no plumbline-scheduler, and no extender next to kube-scheduler/,
     );
+    const { stdout } = await plumbline(['explain', 'pod', 'big'], { kubeconfig: cluster.kubeconfig });
+    assert.match(stdout, /^The closest node: free$/m);
   });
 
   it('says that a preferred network decides the score only', async () => {
@@ -106,15 +96,6 @@ describe('plumbline explain', function () {
     await cluster.sandbox.client.delete(PODS, cluster.sandbox.client.get(PODS, 'default', 'prefers')!);
   });
 
-  it('sorts nodes by what they are short of, and draws the closest one', async () => {
-    const { nodes } = await explained('pod', 'big');
-    assert.deepEqual(nodes[0]?.nodes, ['free', 'nearly', 'full']);
-    assert.equal(nodes[0]?.missing, 2);
-    assert.match(nodes[0]?.detail ?? '', /12 of 14 needed CPUs are free/);
-    const { stdout } = await plumbline(['explain', 'pod', 'big'], { kubeconfig: cluster.kubeconfig });
-    assert.match(stdout, /^The closest node: free$/m);
-  });
-
   describe('a VM', () => {
     const vm = (name: string, spec: Record<string, unknown>, status: Record<string, unknown> = {}) =>
       cluster.sandbox.client.create(VIRTUAL_MACHINES, {
@@ -124,32 +105,6 @@ describe('plumbline explain', function () {
         spec: { template: { spec: { domain: {} } }, ...spec },
         status,
       } as never);
-    it('with a launcher that a kubelet rejected, after KubeVirt deleted it and its VMI', async () => {
-      const message = 'SMT Alignment Error: requested 9 cpus not multiple cpus per core = 2';
-      await vm('again', { runStrategy: 'Manual' });
-      const rejection = (pod: string, reason = 'SMTAlignmentError') =>
-        cluster.sandbox.client.create(EVENTS, {
-          apiVersion: 'v1',
-          kind: 'Event',
-          metadata: { name: `${pod}.1`, namespace: 'default' },
-          involvedObject: { kind: 'Pod', namespace: 'default', name: pod },
-          type: 'Warning',
-          reason,
-          message,
-          source: { component: 'kubelet', host: 'smt2' },
-          lastTimestamp: new Date().toISOString(),
-        });
-      // Of another VM whose name has the same prefix.
-      await rejection('virt-launcher-again-2-abcde', 'UnexpectedAdmissionError');
-      const before = await explained('vm', 'again');
-      assert.equal(before.stage, 'stopped');
-      await rejection('virt-launcher-again-abcde');
-      const { stage, why, help } = await explained('vm', 'again');
-      assert.equal(stage, 'rejected');
-      assert.match(why, /^the kubelet of smt2 rejected its launcher \(SMTAlignmentError\): SMT .* requested 9 cpus/);
-      assert.match(why, /KubeVirt has deleted it, and starts another$/);
-      assert.match(help[0] ?? '', /annotate the VM’s template/);
-    });
 
     it('shows for each Event whose it is, and whether that is verified', async () => {
       const message = 'plumbline cannot evict it';
@@ -277,20 +232,5 @@ describe('plumbline explain', function () {
     }
     const wide = await plumbline(['explain', 'pod', 'crowd', '-o', 'wide'], { kubeconfig: cluster.kubeconfig });
     assert.match(wide.stdout, /extra-59/);
-  });
-
-  it('makes no claim without reports, and says so', async () => {
-    const bare = await createFixtureCluster();
-    try {
-      await bare.node('mute');
-      const [topology] = bare.sandbox.client.list(NODE_TOPOLOGIES);
-      await bare.sandbox.client.delete(NODE_TOPOLOGIES, topology!);
-      await bare.pod('waits', { cpus: 4, status: UNSCHEDULABLE });
-      const { stdout } = await plumbline(['explain', 'pod', 'waits'], { kubeconfig: bare.kubeconfig });
-      assert.match(stdout, /1 node does not report their topology|cannot be predicted/);
-    } finally {
-      await bare.stop();
-    }
-    assert.equal(REPORT.assignments.length, 0);
   });
 });

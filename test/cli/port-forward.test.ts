@@ -36,6 +36,11 @@ const answers =
   (channels, requested) =>
     void requested.then(() => send(channels));
 
+/** After the request, the port of the data channel and these. */
+const answersWith = (...parts: string[]) => answers((channels) => channels.on(DATA, ...PORT, ...parts));
+const NOT_SYNCED = 'HTTP/1.1 503 \r\ncontent-length: 22\r\n\r\nplumbline: not synced\n';
+const LARGE = 'x'.repeat(200_000);
+
 const CASES: readonly Case[] = [
   [
     'an answer in pieces after the ports of both channels',
@@ -49,11 +54,7 @@ const CASES: readonly Case[] = [
     }),
     { answer: { active: true } },
   ],
-  [
-    'an answer of more than one frame size',
-    answers((channels) => channels.on(DATA, ...PORT, ok(JSON.stringify('x'.repeat(200_000))))),
-    { answer: 'x'.repeat(200_000) },
-  ],
+  ['an answer of more than one frame size', answersWith(ok(JSON.stringify(LARGE))), { answer: LARGE }],
   [
     'an error of the kubelet after the request',
     answers((channels) => {
@@ -67,31 +68,15 @@ const CASES: readonly Case[] = [
     (channels) => channels.on(ERROR, ...PORT, 'dial tcp4 127.0.0.1:8082: connection refused\n'),
     /did not answer \(connection refused\)$/,
   ],
-  [
-    'closed before the request',
-    (channels) => channels.close(),
-    /did not answer \((?:socket hang up|the connection was closed)\)$/,
-  ],
   ['closed before an answer', answers((channels) => channels.close()), /did not answer \(socket hang up\)$/],
-  ['invalid HTTP', answers((channels) => channels.on(DATA, ...PORT, 'hello\r\n\r\n')), /did not answer \(Parse Error/],
-  ['invalid JSON', answers((channels) => channels.on(DATA, ...PORT, ok('hello'))), /did not answer \(Unexpected token/],
-  [
-    'an extender that is not ready',
-    answers((channels) =>
-      channels.on(DATA, ...PORT, 'HTTP/1.1 503 \r\ncontent-length: 22\r\n\r\nplumbline: not synced\n'),
-    ),
-    /did not answer \(plumbline: not synced\)$/,
-  ],
-  [
-    'a message larger than any message of a kubelet',
-    answers((channels) => channels.on(DATA, ...PORT, 'x'.repeat(2 * 1024 * 1024))),
-    /did not answer \(Max payload size exceeded\)$/,
-  ],
+  ['invalid HTTP', answersWith('hello\r\n\r\n'), /did not answer \(Parse Error/],
+  ['invalid JSON', answersWith(ok('hello')), /did not answer \(Unexpected token/],
+  ['an extender that is not ready', answersWith(NOT_SYNCED), /did not answer \(plumbline: not synced\)$/],
+  ['a message that is too large', answersWith('x'.repeat(2 * 1024 * 1024)), /\(Max payload size exceeded\)$/],
   ['403', 403, /^you may not reach the extender \(pods\/portforward in plumbline-system\)$/],
   ['404', 404, /^the pod plumbline-scheduler-\S+, which leads plumbline-scheduler, is gone$/],
   ['500', 500, /did not answer \(500: check that the API server reaches the kubelet of that node\)$/],
   ['no answer to the handshake', 'hang', /did not answer \(no answer in time\)$/],
-  ['no answer over the connection', () => undefined, /did not answer \(no answer in time\)$/],
 ];
 
 const REASONS: Readonly<Record<number, string>> = { 403: 'Forbidden', 404: 'Not Found', 500: 'Internal Server Error' };
@@ -190,74 +175,51 @@ const status = (code: number) => new KubeError(code, `HTTP${code}`, `GET: ${code
 
 describe('a request to the extender in kube-scheduler’s pod', function () {
   this.timeout(300_000);
+  let server: StandIn;
+  afterEach(() => server.stop());
+  const ask = (client = clientOf(LEASE), config = server.config) =>
+    askInCluster({ client: client as KubeClient, config }, { pod: 'a/b' });
+  const why = (response: ExtenderResponse) => ('missing' in response ? response.why : 'it answered');
 
   for (const [title, serve, expected] of CASES) {
     it(title, async () => {
-      const server = await standIn(serve);
-      try {
-        const asked = await askInCluster(
-          { client: clientOf(LEASE) as KubeClient, config: server.config },
-          { pod: 'a/b' },
-        );
-        if (!(expected instanceof RegExp)) assert.deepEqual(asked, expected);
-        else assert.match('missing' in asked ? asked.why : 'it answered', expected);
-        await eventually(() => server.open.size === 0, 'the connection is closed');
-      } finally {
-        await server.stop();
-      }
+      server = await standIn(serve);
+      const response = await ask();
+      if (!(expected instanceof RegExp)) assert.deepEqual(response, expected);
+      else assert.match(why(response), expected);
+      await eventually(() => server.open.size === 0, 'the connection is closed');
     });
   }
 
   it('sends the path, the subprotocol, the credentials and the request', async () => {
-    const server = await standIn(
-      answers((channels) => channels.on(DATA, ...PORT, ok('{}'))),
-      true,
-    );
-    try {
-      const asked = await askInCluster(
-        { client: clientOf(LEASE) as KubeClient, config: server.config },
-        { pod: 'a/b' },
-      );
-      assert.deepEqual(asked, { answer: {} });
-      const [{ url, headers, text } = assert.fail()] = server.requests;
-      const pod = 'plumbline-scheduler-7d9f8-x2x4z';
-      assert.equal(url, `/api/v1/namespaces/plumbline-system/pods/${pod}/portforward?ports=8082`);
-      assert.equal(headers.authorization, 'Bearer secret');
-      assert.match(headers['sec-websocket-protocol'] ?? '', /\bv4\.channel\.k8s\.io\b/);
-      assert.match(text, /^GET \/explain\?pod=a%2Fb HTTP\/1\.1\r\n/);
-    } finally {
-      await server.stop();
-    }
+    server = await standIn(answersWith(ok('{}')), true);
+    assert.deepEqual(await ask(), { answer: {} });
+    const [{ url, headers, text } = assert.fail()] = server.requests;
+    const pod = 'plumbline-scheduler-7d9f8-x2x4z';
+    assert.equal(url, `/api/v1/namespaces/plumbline-system/pods/${pod}/portforward?ports=8082`);
+    assert.equal(headers.authorization, 'Bearer secret');
+    assert.match(headers['sec-websocket-protocol'] ?? '', /\bv4\.channel\.k8s\.io\b/);
+    assert.match(text, /^GET \/explain\?pod=a%2Fb HTTP\/1\.1\r\n/);
   });
 
   it('goes to the static pod on the host of the cluster’s own kube-scheduler, if Plumbline’s has no leader', async () => {
-    const server = await standIn(
+    server = await standIn(
       answers((channels) => channels.on(DATA, ...LOOPBACK_PORT, ok('{}'))),
       true,
     );
-    try {
-      for (const sidecar of [status(404), RELEASED]) {
-        const client = clientOf(sidecar, OWN_LEASE) as KubeClient;
-        assert.deepEqual(await askInCluster({ client, config: server.config }, { pod: 'a/b' }), { answer: {} });
-        const pod = 'plumbline-scheduler-plugin-cp-1.example';
-        const path = `/api/v1/namespaces/kube-system/pods/${pod}/portforward?ports=8091`;
-        assert.equal(server.requests.at(-1)?.url, path);
-      }
-    } finally {
-      await server.stop();
+    for (const sidecar of [status(404), RELEASED]) {
+      assert.deepEqual(await ask(clientOf(sidecar, OWN_LEASE)), { answer: {} });
+      const pod = 'plumbline-scheduler-plugin-cp-1.example';
+      const path = `/api/v1/namespaces/kube-system/pods/${pod}/portforward?ports=8091`;
+      assert.equal(server.requests.at(-1)?.url, path);
     }
   });
 
   it('is not sent to a server with another certificate', async () => {
-    const server = await standIn(403, true);
-    try {
-      const config = server.configOf('another.example');
-      const asked = await askInCluster({ client: clientOf(LEASE) as KubeClient, config }, {});
-      assert.match('missing' in asked ? asked.why : '', /Hostname\/IP does not match/);
-      assert.deepEqual(server.requests, []);
-    } finally {
-      await server.stop();
-    }
+    server = await standIn(403, true);
+    const response = await ask(clientOf(LEASE), server.configOf('another.example'));
+    assert.match(why(response), /Hostname\/IP does not match/);
+    assert.deepEqual(server.requests, []);
   });
 
   describe('without an answer, because of', () => {
@@ -266,21 +228,14 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
       ['no Lease at all', status(404), status(404), NOTHING],
       ['no Lease, and a kube-scheduler without an extender', status(404), OWN_LEASE, NOTHING],
       ['a released Lease', RELEASED, status(404), /^no replica of plumbline-scheduler is the leader$/],
-      ['a released Lease and a kube-scheduler without an extender', RELEASED, OWN_LEASE, /^no replica of plumbline/],
       ['a leader that is gone', LEASE, OWN_LEASE, /^the pod plumbline-scheduler-\S+, which leads .* is gone$/],
       ['a Lease that may not be read', status(403), status(404), /^you may not .*\(leases in plumbline-system\)$/],
       ['no Lease, and another that may not be read', status(404), status(403), NOTHING],
     ];
-    for (const [title, sidecar, own, why] of TABLE) {
+    for (const [title, sidecar, own, expected] of TABLE) {
       it(title, async () => {
-        const server = await standIn(404);
-        try {
-          const client = clientOf(sidecar, own) as KubeClient;
-          const asked = await askInCluster({ client, config: server.config }, {});
-          assert.match('missing' in asked ? asked.why : '', why);
-        } finally {
-          await server.stop();
-        }
+        server = await standIn(404);
+        assert.match(why(await ask(clientOf(sidecar, own))), expected);
       });
     }
   });

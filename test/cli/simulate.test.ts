@@ -110,40 +110,21 @@ describe('plumbline simulate', () => {
     });
 
     it('for any nodes and VMs, CPUs add up, and no requested VM still fits', () => {
-      const shape = fc.tuple(
-        fc.integer({ min: 1, max: 9 }),
-        fc.constantFrom(1, 2),
-        fc.option(fc.integer({ min: 1, max: 4 })),
-      );
-      const topology = fc.tuple(
-        fc.integer({ min: 1, max: 4 }),
-        fc.integer({ min: 1, max: 9 }),
-        fc.constantFrom(1, 2, 4),
-      );
-      const property = fc.property(
-        fc.array(shape, { minLength: 1, maxLength: 3 }),
-        topology,
-        fc.integer({ min: 1, max: 6 }),
-        (shapes, made, nodes) => {
-          const texts = shapes.map(
-            ([cores, threads, count]) => `${cores}c${threads}t${count === null ? '' : `:${count}`}`,
-          );
-          const { cpus, vms, placements } = run(nodes, made.join('x'), texts);
-          assert.equal(cpus.free + cpus.used + cpus.reserved, cpus.total);
-          assert.ok(cpus.stranded <= cpus.free);
-          assert.equal(
-            Object.values(placements).flat().length,
-            vms.reduce((sum, { placed }) => sum + placed, 0),
-          );
-          // The last kind had its turn when all others had theirs.
-          const last = vms.at(-1);
-          if (last?.requested === undefined)
-            assert.equal(
-              Object.values(last?.refusals ?? {}).reduce((a, b) => a + b, 0),
-              nodes,
-            );
-        },
-      );
+      const number = (min: number, max: number) => fc.integer({ min, max });
+      const shape = fc.tuple(number(1, 9), fc.constantFrom('1t', '2t'), fc.constantFrom('', ':1', ':4'));
+      const topology = fc.tuple(number(1, 4), number(1, 9), fc.constantFrom(1, 2, 4));
+      const shapes = fc.array(shape, { minLength: 1, maxLength: 3 });
+      const property = fc.property(shapes, topology, number(1, 6), (list, made, nodes) => {
+        const texts = list.map(([cores, threads, count]) => `${cores}c${threads}${count}`);
+        const { cpus, vms, placements } = run(nodes, made.join('x'), texts);
+        const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
+        assert.equal(cpus.free + cpus.used + cpus.reserved, cpus.total);
+        assert.ok(cpus.stranded <= cpus.free);
+        assert.equal(Object.values(placements).flat().length, sum(vms.map(({ placed }) => placed)));
+        // The last kind had its turn when all others had theirs.
+        const last = vms.at(-1);
+        if (last?.requested === undefined) assert.equal(sum(Object.values(last?.refusals ?? {})), nodes);
+      });
       fc.assert(property, { numRuns: 60 });
     });
   });

@@ -86,17 +86,6 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
     ],
     undefined,
   ],
-  [
-    '64 NUMA nodes',
-    {
-      name: '',
-      cpus: '0-63',
-      ...alone(64),
-      nodes: Object.fromEntries(Array.from({ length: 64 }, (_, id) => [id, `${id}`])),
-    },
-    ['64 CPUs, 64 cores, 64 NUMA nodes, 1 socket', 'NUMA node 63  (64 GiB)'],
-    /without CPUs/,
-  ],
 ];
 
 describe('the topology of unusual machines', () => {

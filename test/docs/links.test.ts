@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { trackedFiles } from './tracked-files.ts';
 
@@ -130,11 +130,6 @@ describe('links within the documentation', () => {
       [],
     );
   });
-
-  it('include the standard pages of the repository’s root', () => {
-    const pages = ['CODE_OF_CONDUCT', 'CONTRIBUTING', 'ROADMAP', 'SECURITY'];
-    for (const page of pages) assert.ok(PAGES.includes(relative(root, join(root, `${page}.md`))), page);
-  });
 });
 
 describe('the pages of docs/', () => {
@@ -159,12 +154,5 @@ describe('the pages of docs/', () => {
       lengths.filter((one) => titles(one).length !== 1 || !textOf(one.page).startsWith('# ')),
       [],
     );
-  });
-
-  it('about concepts have a drawing each, from text or SVG in the repository', () => {
-    const drawings = (page: string) => textOf(page).match(/^```text$|^!\[.*\]\(.*\.svg\)$/gm) ?? [];
-    const concepts = lengths.filter(({ page }) => page.startsWith('docs/concepts/'));
-    const counts = Object.fromEntries(concepts.map(({ page }) => [basename(page, '.md'), drawings(page).length]));
-    assert.deepEqual(counts, { overview: 1, placement: 1, threads: 1, 'whole-cores': 2 });
   });
 });

@@ -28,10 +28,6 @@ describe('generated pages', () => {
       assert.equal(textOf(name), pageOf(name, textOf(name)));
     });
   }
-
-  it('need their marks', () => {
-    assert.throws(() => pageOf('flags.md', '# Flags\n'), /marks/);
-  });
 });
 
 describe(`${FOLDER}/api.md`, () => {

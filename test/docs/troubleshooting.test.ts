@@ -69,25 +69,4 @@ describe('docs/tasks/troubleshooting.md', () => {
       [],
     );
   });
-
-  it('has the message of each rejection that the model predicts', () => {
-    const rejected = rows('The kubelet rejected the launcher');
-    for (const text of [
-      'not multiple cpus per core',
-      'not enough free physical CPUs',
-      'Resources cannot be allocated with Topology locality',
-      'which is unexpected',
-    ]) {
-      assert.ok(textOf('model/kubelet/provider.ts').includes(text), text);
-      assert.ok(rejected.includes(text), text);
-    }
-  });
-
-  it('has the same heads in each table of messages', () => {
-    const heads = [...page.matchAll(/^\| (Message[^|]*)\|([^|]*)\|([^|]*)\|$/gm)].map(
-      ([, , cause, fix]) => `${cause}|${fix}`,
-    );
-    assert.ok(heads.length >= 6);
-    assert.deepEqual([...new Set(heads)], [' Cause | Fix ']);
-  });
 });

@@ -156,15 +156,4 @@ describe('the npm package', function () {
       await cluster.stop();
     }
   });
-
-  it('shows the usage and exits with 2 without a folder, or with an unknown flag', () => {
-    for (const args of [[], ['--output', 'x']]) {
-      const { status, stderr } = spawnSync(process.execPath, ['--import', 'tsx', 'packaging/package.ts', ...args], {
-        cwd: root,
-        encoding: 'utf8',
-      });
-      assert.equal(status, 2, stderr);
-      assert.match(stderr, /usage: npm run build:package -- --out DIRECTORY/);
-    }
-  });
 });

@@ -7,7 +7,7 @@ import { countText } from '../../../model/amounts.ts';
 import { dpuConnections } from '../../../model/cni/connection-status.ts';
 import type { DpuDiagnosis, DpuSighting, LeaseLook } from '../../../model/lease/diagnose.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
-import { readAll } from '../../support/lists.ts';
+import { named, readAll } from '../../support/lists.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
 
 /** @param diagnoses undefined if the user may not read them */
@@ -35,7 +35,6 @@ export function checkDpus(diagnoses: readonly DpuDiagnosis[] | undefined, second
 
 const managedFields = listOf(z.object({ manager: z.string().optional(), fieldsV1: z.unknown().optional() }));
 const managedLease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
-const node = z.object({ metadata: objectMeta });
 const pod = z.object({
   metadata: objectMeta,
   spec: z.object({ nodeName: z.string().nullish() }),
@@ -71,7 +70,7 @@ export async function watchDpus(
     await readLeases();
   }
   const nodes = new Map(
-    (await readAll(client, '/api/v1/nodes', node)).map(({ metadata }) => [metadata.name ?? '', metadata]),
+    (await readAll(client, '/api/v1/nodes', named)).map(({ metadata }) => [metadata.name ?? '', metadata]),
   );
   const hosts = [...nodes].flatMap(([name, { labels }]) => (labels?.[DPU_HOST_LABEL] === undefined ? [] : [name]));
   const waiting = hosts.length === 0 ? new Map() : await waitingPods(client);

@@ -1,19 +1,11 @@
-import {
-  explainedNode,
-  explainedPod,
-  explainedVm,
-  explainedVmi,
-  type Occurrence,
-  occurrence,
-} from '../../../diagnosis/objects.ts';
-import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { KubeError } from '../../../kube/client.ts';
 import { nodeTopology } from '../../../kube/node-topology.ts';
-import { networkAttachmentDefinition } from '../../../kube/resources.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
+import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, NETWORKS, NODES } from '../../support/kinds.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
 import {
   apiVersion,
@@ -46,7 +38,7 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     tolerant(readAll(client, path, schema, query));
   const object = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
   const facts = await settled({
-    nodes: readAll(client, '/api/v1/nodes', explainedNode),
+    nodes: readAll(client, ...NODES),
     topologies: list(NODE_TOPOLOGIES_PATH, nodeTopology),
     agents: tolerant(readAgentLeases(client, now)),
     mutating: list(`${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
@@ -65,23 +57,17 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     schedulers: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: 'component=kube-scheduler' }),
     extenderPods: list(KUBE_SYSTEM_PODS, schedulerPod, { labelSelector: `app.kubernetes.io/name=${SERVICE}` }),
     kubevirts: list('/apis/kubevirt.io/v1/kubevirts', kubevirt),
-    nads: list('/apis/k8s.cni.cncf.io/v1/network-attachment-definitions', networkAttachmentDefinition),
-    launchers: list('/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }),
-    machines: list('/apis/kubevirt.io/v1/virtualmachines', explainedVm),
-    instances: list('/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi),
-    cannotEvict: list('/api/v1/events', occurrence, { fieldSelector: 'reason=CannotEvict' }),
-    rejections: tolerant(readAllRejections(client)),
-    differences: list('/api/v1/events', occurrence, { fieldSelector: `reason=${PREDICTION_DIFFERS}` }),
+    nads: list(...NETWORKS),
+    launchers: list(...LAUNCHERS),
+    machines: list(...MACHINES),
+    instances: list(...INSTANCES),
+    cannotEvict: list(...eventsOf('CannotEvict')),
+    rejections: tolerant(
+      Promise.all(REJECTIONS.map((reason) => readAll(client, ...eventsOf(reason)))).then((lists) => lists.flat()),
+    ),
+    differences: list(...eventsOf(PREDICTION_DIFFERS)),
   });
   return { now, command: packageJson.version, ...facts };
-}
-
-/** One list for each reason, because a field selector does not support a list of values. */
-async function readAllRejections(client: KubeClient): Promise<readonly Occurrence[]> {
-  const lists = REJECTIONS.map((reason) =>
-    readAll(client, '/api/v1/events', occurrence, { fieldSelector: `reason=${reason}` }),
-  );
-  return (await Promise.all(lists)).flat();
 }
 
 async function settled<T extends Record<string, Promise<unknown>>>(

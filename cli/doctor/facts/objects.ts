@@ -91,6 +91,7 @@ export const kubevirt = z.object({
         .nullish(),
     })
     .nullish(),
+  status: z.object({ observedKubeVirtVersion: text }).nullish(),
 });
 export type KubeVirt = z.infer<typeof kubevirt>;
 

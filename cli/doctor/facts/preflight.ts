@@ -1,15 +1,12 @@
 import * as z from 'zod';
 import { isDpuHost } from '../../../diagnosis/objects.ts';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { objectMeta } from '../../../kube/resources.ts';
 import { DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
-import { readAll, readOne } from '../../support/lists.ts';
+import { named, readAll, readOne } from '../../support/lists.ts';
 import { type Read, tolerant } from './facts.ts';
 import { apiVersion, deployment, kubevirt } from './objects.ts';
 
 export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
-
-const node = z.object({ metadata: objectMeta });
 
 const kubeletSettings = z
   .object({
@@ -57,7 +54,7 @@ export async function readPreflight(client: KubeClient) {
   const groups: ReadonlySet<string> = new Set(served.map(({ name }) => name));
   const [version, nodes, injectors, kubevirts, denied] = await Promise.all([
     tolerant(readOne(client, '/version', apiVersion).then((answer) => answer?.gitVersion)),
-    tolerant(readAll(client, '/api/v1/nodes', node)),
+    tolerant(readAll(client, '/api/v1/nodes', named)),
     tolerant(
       readAll(client, '/apis/apps/v1/deployments', deployment, {
         labelSelector: 'app.kubernetes.io/component=cainjector',
