@@ -4,10 +4,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { readArguments, required, runScript } from './arguments.ts';
 import { thirdPartyLicenses } from './sbom.ts';
 
-/**
- * Creates the folder that is published on npm. The repository's own package.json stays private: it lists the build's
- * dependencies, nearly all of which are bundled. Run `npm run build` first.
- */
+/** The folder that is published on npm, after `npm run build`. The repository's own package.json stays private. */
 const ROOT = join(import.meta.dirname, '..');
 
 /** On npm, `plumbline` is another project. A publisher with another scope passes --name. */

@@ -62,10 +62,7 @@ export async function thirdPartyLicenses(root: string): Promise<string> {
   );
 }
 
-/**
- * The licenses of packages, each text once, as they require. @param roots folders with node_modules, in order of
- * preference
- */
+/** The licenses of packages, each text once. @param roots folders with node_modules, in order of preference */
 export async function licensesOf(paths: readonly string[], roots: readonly string[]): Promise<string> {
   const names = new Map<string, string[]>();
   for (const path of paths) {

@@ -1,4 +1,4 @@
-/** Kubernetes objects in the sandbox: plain JSON, frozen once stored. Typed views list the fields that are read. */
+/** Kubernetes objects: plain JSON, frozen once stored. Typed views list the fields that are read or written. */
 
 export type JsonValue = null | boolean | number | string | JsonValue[] | JsonRecord;
 export type JsonRecord = { [key: string]: JsonValue | undefined };
@@ -110,10 +110,6 @@ export type KubeVmi = KubeObject & {
   };
 };
 
-export function draftOf<T extends KubeObject>(object: T): T {
-  return structuredClone(object);
-}
-
 export function deepFreeze<T extends JsonValue>(value: T): T {
   if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
@@ -126,7 +122,6 @@ export function isRecord(value: JsonValue | undefined): value is JsonRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The value at a path of keys, or undefined if the path does not exist. */
 export function at(value: JsonValue | undefined, ...path: string[]): JsonValue | undefined {
   let here = value;
   for (const key of path) {
@@ -156,9 +151,7 @@ export function conditionsOf(pod: KubePod): ObjectCondition[] {
   return pod.status.conditions;
 }
 
-/**
- * Sets a condition; keeps its transition time if its status stays the same. Returns whether anything but times changed.
- */
+/** Keeps the transition time if the status stays the same. Returns whether anything but times changed. */
 export function setCondition(conditions: ObjectCondition[], condition: ObjectCondition, now: string): boolean {
   const index = conditions.findIndex(({ type }) => type === condition.type);
   const old = conditions[index];

@@ -38,14 +38,6 @@ export function podRequests({ spec }: KubePod): Amounts {
   return plus(new Map([...own, ...podLevel]), amountsOf(spec.overhead));
 }
 
-export function asksForAny({ spec }: KubePod, names: ReadonlySet<string>): boolean {
-  return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
-    [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some((name) =>
-      names.has(name),
-    ),
-  );
-}
-
 interface Shortage {
   /** The pod's status.reason: `OutOfcpu`. */
   readonly reason: string;

@@ -8,7 +8,7 @@ import { build } from 'esbuild';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
-import { createFakeKubelet, type FakeKubelet } from '../../test/node-agent/kubelet-stand-in.ts';
+import { FakeKubelet } from '../../test/node-agent/kubelet-stand-in.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../support/c-program.ts';
@@ -62,7 +62,7 @@ export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
   const all = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
   const first = CpuSet.of([all.first!]);
   const assigned = all.minus(first);
-  const kubelet = createFakeKubelet(join(directory, 'kubelet'));
+  const kubelet = new FakeKubelet(join(directory, 'kubelet'));
   kubelet.allocatable = assigned.toString();
   kubelet.writeCheckpoint(all.toString());
   await kubelet.start();

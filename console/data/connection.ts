@@ -1,4 +1,4 @@
-import { type Hello, WIRE_VERSION, type WireRecord } from './wire.ts';
+import { WIRE_VERSION, type WireRecord } from './wire.ts';
 
 export type LineState = 'connecting' | 'live' | 'broken' | 'outdated';
 
@@ -34,8 +34,8 @@ export function connect({ onRecords, onAnew, onReady, onState }: PageConnectionO
         act(data);
       });
     on('hello', (data) => {
-      const hello = JSON.parse(data) as Hello;
-      if (hello.wire === WIRE_VERSION) return onAnew();
+      const { wire } = JSON.parse(data) as { readonly wire: number };
+      if (wire === WIRE_VERSION) return onAnew();
       source?.close();
       onState('outdated', lastMessage);
     });
@@ -53,8 +53,8 @@ export function connect({ onRecords, onAnew, onReady, onState }: PageConnectionO
     });
   };
   const look = () => {
-    if (source?.readyState !== EventSource.OPEN || Date.now() - Math.max(opened, lastMessage) < SILENCE_MILLISECONDS)
-      return;
+    const isSilent = Date.now() - Math.max(opened, lastMessage) >= SILENCE_MILLISECONDS;
+    if (source?.readyState !== EventSource.OPEN || !isSilent) return;
     onState('broken', lastMessage);
     open();
   };

@@ -2,7 +2,6 @@ import { type NodeItem, PROBLEM_TEXT } from './node.ts';
 import type { NodeProblem } from './wire.ts';
 
 export interface ListQuery<Sort extends string, Filter extends string> {
-  /** Words; an item must match all of them. */
   readonly text: string;
   readonly sort: Sort;
   readonly descending: boolean;
@@ -54,12 +53,13 @@ export const NODE_SORTS = {
   problems: (a: NodeItem, b: NodeItem) => a.problems.length - b.problems.length,
 };
 
+/** In the order of the menu. */
 export const NODE_FILTERS = {
-  all: () => true,
-  problems: ({ problems }: NodeItem) => problems.length > 0,
-  dpu: ({ dpu }: NodeItem) => dpu !== '',
-  'in-use': ({ pods }: NodeItem) => pods > 0,
-  'in-flight': ({ inFlight }: NodeItem) => inFlight.length > 0,
+  all: { title: 'All nodes', accepts: () => true },
+  problems: { title: 'Need attention', accepts: ({ problems }: NodeItem) => problems.length > 0 },
+  'in-use': { title: 'With VMs', accepts: ({ pods }: NodeItem) => pods > 0 },
+  'in-flight': { title: 'VMs starting', accepts: ({ inFlight }: NodeItem) => inFlight.length > 0 },
+  dpu: { title: 'With a DPU', accepts: ({ dpu }: NodeItem) => dpu !== '' },
 };
 
 export function nodesByName(nodes: Iterable<NodeItem>): NodeItem[] {
@@ -68,7 +68,7 @@ export function nodesByName(nodes: Iterable<NodeItem>): NodeItem[] {
 
 export function findNodes(named: readonly NodeItem[], { text, sort, descending, filter }: NodeQuery): NodeItem[] {
   const matches = matcherOf(text);
-  const nodes = named.filter((node) => NODE_FILTERS[filter](node) && matches(textsOf(node)));
+  const nodes = named.filter((node) => NODE_FILTERS[filter].accepts(node) && matches(textsOf(node)));
   const order = NODE_SORTS[sort];
   if (sort !== 'name') nodes.sort(descending ? (a, b) => order(b, a) : order);
   else if (descending) nodes.reverse();

@@ -7,7 +7,6 @@ const MAX_OWNER_VALUES = 250;
 
 export type NodeItem = Readonly<ReturnType<typeof nodeItem>>;
 
-/** @param before the previous state of the same node */
 export function nodeItem(
   name: string,
   shape: Shape | undefined,
@@ -15,7 +14,6 @@ export function nodeItem(
   before?: Parameters<typeof marksOf>[1],
 ) {
   const { owners, inFlight } = content;
-  /** For each slot of the shape, the owner. */
   const paint = new Uint8Array(shape?.slots.length ?? 0);
   /** For each slot, 1 for CPUs that were added for whole cores and that have no pinned vCPU. */
   const padding = new Uint8Array(paint.length);

@@ -59,7 +59,6 @@ export function shapeOf(content: ShapeContent) {
     slotOf,
     reserved: slotsIn(content.reserved),
     polled: slotsIn(content.polled),
-    /** Networks whose NUMA node is unknown. */
     placeless: networks.filter((one) => one.cells.length === 0).map(({ name }) => name),
   };
 }

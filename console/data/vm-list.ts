@@ -64,15 +64,15 @@ export const VM_SORTS = {
 };
 
 export const VM_FILTERS = {
-  all: () => true,
-  attention: needsAttention,
-  mask: ({ mask }: VmItem) => mask !== '',
+  all: { title: 'All VMs', accepts: () => true },
+  attention: { title: 'Need attention', accepts: needsAttention },
+  mask: { title: 'With a CPU mask', accepts: ({ mask }: VmItem) => mask !== '' },
 };
 
 export function findVms(vms: readonly VmItem[], { text, sort, descending, filter }: VmQuery): VmItem[] {
   const matches = matcherOf(text);
   const order = VM_SORTS[sort];
   return vms
-    .filter((vm) => VM_FILTERS[filter](vm) && matches([vm.name, vm.node, vm.reason, vm.text]))
+    .filter((vm) => VM_FILTERS[filter].accepts(vm) && matches([vm.name, vm.node, vm.reason, vm.text]))
     .sort(descending ? (a, b) => order(b, a) : order);
 }

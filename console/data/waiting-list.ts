@@ -23,16 +23,16 @@ export const WAITING_SORTS = {
 };
 
 export const WAITING_FILTERS = {
-  all: () => true,
-  broken: isBroken,
-  vms: ({ vm }: PodItem) => vm !== undefined,
+  all: { title: 'All waiting', accepts: () => true },
+  broken: { title: 'Need attention', accepts: isBroken },
+  vms: { title: 'VMs only', accepts: ({ vm }: PodItem) => vm !== undefined },
 };
 
 export function findWaiting(pods: Iterable<PodItem>, { text, sort, descending, filter }: WaitingQuery): PodItem[] {
   const matches = matcherOf(text);
   const order = WAITING_SORTS[sort];
   return [...pods]
-    .filter((pod) => WAITING_FILTERS[filter](pod) && matches(textsOf(pod)))
+    .filter((pod) => WAITING_FILTERS[filter].accepts(pod) && matches(textsOf(pod)))
     .sort(descending ? (a, b) => order(b, a) : order);
 }
 

@@ -3,9 +3,7 @@ export const WIRE_VERSION = 9;
 
 /** Hardware, kubelet and networks: equal for nodes of the same model. */
 export interface ShapeContent {
-  /** NUMA nodes with their CPUs as CPU lists. */
   readonly cells: readonly (readonly [id: number, cpus: string])[];
-  /** CPU lists of SMT siblings. */
   readonly cores: readonly string[];
   readonly reserved: string;
   /** CPUs of the virtual switch's poll mode drivers. */
@@ -79,7 +77,6 @@ export interface PodContent {
   readonly noLauncher?: true | undefined;
   readonly cpus: number;
   readonly wholeCores: boolean;
-  /** Absent without one. */
   readonly mask?: string | undefined;
   readonly networks: readonly (readonly [network: string, affinity: string])[];
 }
@@ -89,12 +86,10 @@ export interface Status {
   readonly leader?: string | null | undefined;
   readonly missing?: string | undefined;
   readonly problem?: readonly [since: string, why: string] | undefined;
-  /** Deployments of Plumbline without a ready replica, by name. */
   readonly notReady: readonly string[];
   readonly version: string;
   /** The letters of the pods that own CPUs of a node, in their order and as in `plumbline top`. */
   readonly letters: string;
-  /** Optional kinds that the console has no permission to read. */
   readonly without: readonly string[];
 }
 
@@ -107,10 +102,6 @@ export type WireRecord =
   | readonly ['r', uid: string, running: RunningEntry]
   | readonly ['r', uid: string]
   | readonly ['c', status: Status];
-
-export interface Hello {
-  readonly wire: number;
-}
 
 export interface ExtenderExplanation {
   readonly pod: string;

@@ -69,25 +69,19 @@ export function CpuList({ cpus }: { readonly cpus: string }) {
   ));
 }
 
-const BADGE_CLASSES: Readonly<Record<StateVerdict, string>> = {
-  ok: 'badge is-good',
-  stopped: 'badge is-stopped',
-  waiting: 'badge is-waiting',
-  degraded: 'badge is-waiting',
-  broken: 'badge is-bad',
-};
-
-const VERDICT_TEXT: Readonly<Record<Exclude<StateVerdict, 'ok'>, string>> = {
-  stopped: 'Stopped',
-  waiting: 'Waiting',
-  degraded: 'Degraded',
-  broken: 'Broken',
+const VERDICTS: Readonly<Record<StateVerdict, readonly [look: string, text: string]>> = {
+  ok: ['is-good', 'OK'],
+  stopped: ['is-stopped', 'Stopped'],
+  waiting: ['is-waiting', 'Waiting'],
+  degraded: ['is-waiting', 'Degraded'],
+  broken: ['is-bad', 'Broken'],
 };
 
 export function VerdictBadge({ verdict, reason }: { readonly verdict: StateVerdict; readonly reason: string }) {
+  const [look, text] = VERDICTS[verdict];
   return (
-    <span class={BADGE_CLASSES[verdict]} title={reason}>
-      {verdict === 'ok' ? 'OK' : `${VERDICT_TEXT[verdict]}: ${reason}`}
+    <span class={`badge ${look}`} title={reason}>
+      {verdict === 'ok' ? text : `${text}: ${reason}`}
       <OldAge />
     </span>
   );

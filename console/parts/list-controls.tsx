@@ -7,8 +7,7 @@ export interface ListControlsProps<Sort extends string, Filter extends string, I
   readonly what: string;
   readonly placeholder: string;
   readonly query: Signal<ListQuery<Sort, Filter>>;
-  readonly titles: Readonly<Record<Filter, string>>;
-  readonly filters: Readonly<Record<Filter, (item: Item) => boolean>>;
+  readonly filters: Readonly<Record<Filter, { readonly title: string; readonly accepts: (item: Item) => boolean }>>;
   readonly items: readonly Item[];
   readonly matchCount: number;
   readonly children?: ComponentChildren;
@@ -17,7 +16,7 @@ export interface ListControlsProps<Sort extends string, Filter extends string, I
 export function ListControls<Sort extends string, Filter extends string, Item>(
   props: ListControlsProps<Sort, Filter, Item>,
 ) {
-  const { what, placeholder, query, titles, filters, items, matchCount, children } = props;
+  const { what, placeholder, query, filters, items, matchCount, children } = props;
   const { text, filter } = query.value;
   return (
     // biome-ignore lint/a11y/useSemanticElements: the search element is newer than some browsers that are still in use
@@ -41,9 +40,9 @@ export function ListControls<Sort extends string, Filter extends string, Item>(
             query.value = { ...query.value, filter: currentTarget.value as Filter };
           }}
         >
-          {(Object.keys(titles) as Filter[]).map((value) => (
+          {(Object.keys(filters) as Filter[]).map((value) => (
             <option key={value} value={value}>
-              {titles[value]} ({items.filter(filters[value]).length.toLocaleString('en')})
+              {filters[value].title} ({items.filter(filters[value].accepts).length.toLocaleString('en')})
             </option>
           ))}
         </select>

@@ -75,7 +75,6 @@ export function MiniMap({ node, width: most }: { readonly node: NodeItem; readon
 function pathsOf(node: NodeItem, { x, y }: Layout): [string, string][] {
   const { paint, padding } = node;
   const paths = new Map<string, string>();
-  /** Drawn last. */
   let hatch = '';
   for (let slot = 0; slot < paint.length; slot++) {
     const left = x[slot]!;

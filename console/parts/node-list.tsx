@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import { DPU_TEXT, type NodeItem, PROBLEM_TEXT } from '../data/node.ts';
-import { NODE_FILTERS, type NodeFilter } from '../data/node-list.ts';
+import { NODE_FILTERS } from '../data/node-list.ts';
 import type { DpuState } from '../data/wire.ts';
 import { go, nodeQuery } from '../state/route.ts';
 import { allNodes, order } from '../state/state.ts';
@@ -9,14 +9,6 @@ import { layout } from './layout.ts';
 import { ListControls, sortable } from './list-controls.tsx';
 import { MapWidth, MiniMap } from './mini-map.tsx';
 import { VirtualGrid } from './virtual-grid.tsx';
-
-const FILTERS: Readonly<Record<NodeFilter, string>> = {
-  all: 'All nodes',
-  problems: 'Need attention',
-  'in-use': 'With VMs',
-  'in-flight': 'VMs starting',
-  dpu: 'With a DPU',
-};
 
 export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
   const nodes = order.value;
@@ -27,7 +19,6 @@ export function NodeList({ chosen }: { readonly chosen: string | undefined }) {
         what="nodes"
         placeholder="Search by node, VM or network"
         query={nodeQuery}
-        titles={FILTERS}
         filters={NODE_FILTERS}
         items={allNodes.value}
         matchCount={nodes.length}

@@ -14,7 +14,6 @@ import { requestsOf } from './waiting-list.tsx';
 const leftText = (node: string | undefined) =>
   node ? `It was placed on ${node}.` : 'This pod no longer waits: it was placed or deleted.';
 
-/** The scheduler's last attempt, and the current answer for every node. */
 export function PodDetail({ name }: { readonly name: string }) {
   changes.value;
   const pod = store.podNamed(name);

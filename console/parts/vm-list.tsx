@@ -1,5 +1,5 @@
 import { formatCpus, parseCpus } from '../data/shape.ts';
-import { cpuCount, VM_FILTERS, type VmFilter, type VmItem } from '../data/vm-list.ts';
+import { cpuCount, VM_FILTERS, type VmItem } from '../data/vm-list.ts';
 import { go, vmQuery } from '../state/route.ts';
 import { foundVms, vms } from '../state/state.ts';
 import { DataAge } from './ago.tsx';
@@ -7,13 +7,6 @@ import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
 import { VirtualGrid } from './virtual-grid.tsx';
 
-const FILTERS: Readonly<Record<VmFilter, string>> = {
-  all: 'All VMs',
-  attention: 'Need attention',
-  mask: 'With a CPU mask',
-};
-
-/** All running VMs with dedicated CPUs or a CPU mask; those that need attention come first. */
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
   const matching = foundVms.value;
   return (
@@ -22,7 +15,6 @@ export function VmList({ chosen }: { readonly chosen: string | undefined }) {
         what="VMs"
         placeholder="Search by VM, namespace, node or reason"
         query={vmQuery}
-        titles={FILTERS}
         filters={VM_FILTERS}
         items={vms.value}
         matchCount={matching.length}

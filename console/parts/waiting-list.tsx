@@ -1,18 +1,12 @@
 import { countWords } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
-import { WAITING_FILTERS, type WaitingFilter } from '../data/waiting-list.ts';
+import { WAITING_FILTERS } from '../data/waiting-list.ts';
 import { go, waitingQuery } from '../state/route.ts';
 import { foundWaiting, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
 import { VirtualGrid } from './virtual-grid.tsx';
-
-const FILTERS: Readonly<Record<WaitingFilter, string>> = {
-  all: 'All waiting',
-  broken: 'Need attention',
-  vms: 'VMs only',
-};
 
 export function WaitingList({ chosen }: { readonly chosen: string | undefined }) {
   return (
@@ -21,7 +15,6 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
         what="waiting VMs and pods"
         placeholder="Search by VM, namespace, network or reason"
         query={waitingQuery}
-        titles={FILTERS}
         filters={WAITING_FILTERS}
         items={waiting.value}
         matchCount={foundWaiting.value.length}

@@ -162,9 +162,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     get stale() {
       return stale;
     },
-    /** The last renewal of the Lease of a node's agent, RFC 3339. */
     renewTime: (node: string) => leases.items.get(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${node}`)?.renewTime,
-    /** Nodes whose CPUs the dra.cpu driver assigns as well. */
     draCpu: draCpu as ReadonlySet<string>,
   };
 }

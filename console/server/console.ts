@@ -19,7 +19,6 @@ interface ConsoleOptions {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
   readonly diagnose: AskDiagnosis;
-  /** Kinds that must not be read. Default: none. */
   readonly without?: ReadonlySet<OptionalKind>;
   readonly log: ConsoleLogger;
 }
@@ -52,7 +51,6 @@ export function createConsole(options: ConsoleOptions) {
     async run(signal: AbortSignal) {
       await Promise.all([cluster.run(signal), updateFeed(signal)]);
     },
-    /** Kinds without a complete list, as text; undefined if there are none. */
     get missing() {
       return cluster.missing;
     },

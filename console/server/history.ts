@@ -77,7 +77,6 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions ?? []));
       return historyOf([...events.map((one) => eventEntry(one)), ...about], notes);
     },
-    /** @throws KubeError */
     async ofVm(namespace: string, name: string) {
       const notes: string[] = [];
       const events = `/api/v1/namespaces/${namespace}/events`;

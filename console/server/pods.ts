@@ -86,7 +86,6 @@ function stateOf(pod: WatchedPod, vm: string | undefined) {
   return shownState(vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape }));
 }
 
-/** @param refusal why the agent of its node refused its start, if it did */
 export function waits(pod: ShownPod, refusal: string | undefined): boolean {
   if (pod.rejected !== undefined) return true;
   return pod.pending && (pod.node === undefined || refusal !== undefined);
@@ -133,7 +132,6 @@ function readNeeds(pod: WatchedPod): PlacementNeeds | undefined {
   }
 }
 
-/** Whether the scheduler calls an extender for the pod. */
 function isManaged({ spec }: WatchedPod): boolean {
   return spec.containers.some(({ resources }) => MANAGED_RESOURCES.some((name) => name in (resources?.requests ?? {})));
 }

@@ -6,17 +6,16 @@ import { KubeError } from '../../kube/client.ts';
 import type { Diagnosis, ExtenderExplanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
 import type { Histories } from './history.ts';
 
-/** Queries the extender with `GET /explain?pod=namespace/name`. `why` says why there is no answer. */
-export type AskExtender = (pod: string) => Promise<{ readonly answer: unknown } | { readonly why: string }>;
+/** `why` says why there is no answer. */
+type Answered<T> = { readonly answer: T } | { readonly why: string };
 
-/** Explains a VM or pod, `namespace/name`, as `plumbline explain` does. `why` says why there is no answer. */
-export type AskDiagnosis = (
-  kind: 'vm' | 'pod',
-  name: string,
-) => Promise<{ readonly answer: Diagnosis } | { readonly why: string }>;
+/** Queries the extender with `GET /explain?pod=namespace/name`. */
+export type AskExtender = (pod: string) => Promise<Answered<unknown>>;
 
-/** Queries the agent of a node. `why` says why there is no answer. */
-export type AskSwitch = (node: string) => Promise<{ readonly answer: SwitchPicture } | { readonly why: string }>;
+/** Explains a VM or pod, `namespace/name`, as `plumbline explain` does. */
+export type AskDiagnosis = (kind: 'vm' | 'pod', name: string) => Promise<Answered<Diagnosis>>;
+
+export type AskSwitch = (node: string) => Promise<Answered<SwitchPicture>>;
 
 export interface QuestionSources {
   readonly ask: AskExtender;
@@ -35,11 +34,9 @@ const SUBJECTS = {
 } as const;
 type Subject = keyof typeof SUBJECTS;
 
-type Found = { readonly data: object } | { readonly why: string };
-
 interface Question {
   readonly subjects: readonly Subject[];
-  readonly ask: (subject: Subject, name: string) => Promise<Found>;
+  readonly ask: (subject: Subject, name: string) => Promise<Answered<object>>;
 }
 
 /** Handles the page's queries about one node or VM, one at a time for each kind. */
@@ -50,15 +47,12 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Questio
       subjects: ['node'],
       async ask(_, node) {
         const response = await askSwitch(node);
-        return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : { data: response.answer };
+        return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : response;
       },
     },
     '/diagnosis': {
       subjects: ['vm', 'pod'],
-      async ask(subject, name) {
-        const diagnosis = await diagnose(subject === 'vm' ? 'vm' : 'pod', name);
-        return 'why' in diagnosis ? diagnosis : { data: diagnosis.answer };
-      },
+      ask: (subject, name) => diagnose(subject === 'vm' ? 'vm' : 'pod', name),
     },
     '/history': { subjects: ['node', 'vm'], ask: (subject, name) => historyOf(histories, subject, name) },
   };
@@ -86,9 +80,9 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Questio
       }
       busy.add(path);
       try {
-        const diagnosis = await question.ask(subject, name);
-        if ('why' in diagnosis) sendText(response, 502, diagnosis.why);
-        else send(response, 200, 'application/json', JSON.stringify(diagnosis.data));
+        const answered = await question.ask(subject, name);
+        if ('why' in answered) sendText(response, 502, answered.why);
+        else send(response, 200, 'application/json', JSON.stringify(answered.answer));
       } finally {
         busy.delete(path);
       }
@@ -97,17 +91,17 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Questio
   };
 }
 
-function explained(pod: string, response: Awaited<ReturnType<AskExtender>>): Found {
+function explained(pod: string, response: Answered<unknown>): Answered<object> {
   if ('why' in response) return { why: `Cannot reach the extender: ${response.why}` };
-  const data = explanationOf(pod, response.answer, Date.now());
-  return data === undefined ? { why: 'Cannot reach the extender: the answer is not from an extender' } : { data };
+  const answer = explanationOf(pod, response.answer, Date.now());
+  return answer === undefined ? { why: 'Cannot reach the extender: the answer is not from an extender' } : { answer };
 }
 
-async function historyOf(histories: Histories, subject: Subject, name: string): Promise<Found> {
+async function historyOf(histories: Histories, subject: Subject, name: string): Promise<Answered<object>> {
   try {
-    if (subject === 'node') return { data: await histories.ofNode(name) };
+    if (subject === 'node') return { answer: await histories.ofNode(name) };
     const [namespace = '', vm = ''] = name.split('/');
-    return { data: await histories.ofVm(namespace, vm) };
+    return { answer: await histories.ofVm(namespace, vm) };
   } catch (error) {
     if (error instanceof KubeError) return { why: `Cannot query the API server: ${error.message}` };
     throw error;

@@ -124,7 +124,6 @@ function maskText({ needs: { mask } }: ShownPod): string | undefined {
   return mask && maskRequestKey(mask).slice(0, MAX_MASK_CHARACTERS);
 }
 
-/** Undefined if the node's record contains all details. */
 export function runningEntry(
   pod: ShownPod,
   cluster: NodeSource,

@@ -20,7 +20,6 @@ interface Shape {
 export interface Report {
   /** Undefined for a report that contradicts itself. */
   readonly shape: Shape | undefined;
-  /** `pod` is its namespace/name, if the report has it. */
   readonly assignments: readonly (Pick<NodeTopologyStatus['assignments'][number], 'podUID' | 'container' | 'cpus'> & {
     readonly pod: string | undefined;
   })[];

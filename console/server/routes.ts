@@ -36,7 +36,6 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/** Only GET is accepted, and nothing changes anything. */
 export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptions) {
   const streams = new Set<{ close(): void }>();
   const questions = createQuestions(sources);

@@ -3,7 +3,6 @@ import { NODE_FILTERS, NODE_SORTS, type NodeQuery, parseQuery, queryText } from 
 import { VM_FILTERS, VM_SORTS, type VmQuery } from '../data/vm-list.ts';
 import { WAITING_FILTERS, WAITING_SORTS, type WaitingQuery } from '../data/waiting-list.ts';
 
-/** Problems come first in every list. */
 const NODES: NodeQuery = { text: '', sort: 'problems', descending: true, filter: 'all' };
 
 const VMS: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };

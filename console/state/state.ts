@@ -14,7 +14,6 @@ export let store = new Store();
 export const line = signal<LineState>('connecting');
 /** When the console was last heard, in milliseconds since 1970; undefined while there is a connection. */
 const brokenSince = signal<number | undefined>(undefined);
-/** Milliseconds since 1970, updated every second, for ages. */
 export const now = signal(Date.now());
 setInterval(() => {
   now.value = Date.now();

@@ -26,15 +26,9 @@ export function architectureOf(name: string): Architecture | undefined {
   return name === 'amd64' ? 'x64' : ARCHITECTURES.find((one) => one === name);
 }
 
-const koffiPackages = (architecture: Architecture): readonly string[] => [
-  'koffi',
-  `@koromix/koffi-linux-${architecture}`,
-];
+const koffiPackages = (architecture: Architecture) => ['koffi', `@koromix/koffi-linux-${architecture}`] as const;
 
-/**
- * The npm packages of an image by path: those in its bundles (`dist/inputs.json`), and koffi. @throws Error if the lock
- * file lacks one
- */
+/** By path: the npm packages in its bundles (`dist/inputs.json`), and koffi. @throws Error if the lock file lacks one */
 async function packagesOf(
   { bundles, native = false }: Contents,
   { root, dist, architecture }: { readonly root: string; readonly dist: string; readonly architecture: Architecture },
@@ -58,9 +52,7 @@ function packageFolder(file: string): string | undefined {
   return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0];
 }
 
-/**
- * Inputs of the build that no bundle contains: packages, settings, build scripts, C sources, other files of the page.
- */
+/** Inputs of the build that no bundle contains. */
 const READ = [
   'LICENSE',
   'build-console.ts',
@@ -93,10 +85,7 @@ interface Sources {
   readonly modules: string;
 }
 
-/**
- * Writes an image's files into a folder and its bill of materials to `<folder>.cdx.json`. @throws Error ENOENT if
- * something is missing
- */
+/** Writes an image's files into a folder, and its bill of materials to `<folder>.cdx.json`. @throws Error ENOENT */
 export async function assemble(name: string, contents: Contents, out: string, sources: Sources): Promise<void> {
   const { root, dist } = sources;
   await rm(out, { recursive: true, force: true });
@@ -122,20 +111,14 @@ const CROSS_COMPILERS: Readonly<Record<Architecture, string>> = {
 };
 
 async function addGate(directory: string, { root, dist, architecture }: Sources): Promise<void> {
-  await mkdir(directory, { recursive: true });
-  if (architecture === process.arch) {
-    await cp(join(dist, 'plumbline-gate'), join(directory, 'plumbline-gate'));
-    return;
-  }
+  if (architecture === process.arch) return cp(join(dist, 'plumbline-gate'), join(directory, 'plumbline-gate'));
   const compiler = CROSS_COMPILERS[architecture];
   execFileSync(compiler, ['-dumpversion'], { stdio: 'ignore' });
   const args = ['-s', '-C', join(root, 'native/cni'), `OUT=${directory}`, `CC=${compiler}`];
   execFileSync('make', args, { stdio: 'inherit' });
 }
 
-/**
- * Adds koffi's JavaScript and its module for the architecture's glibc, without sources and other platforms' modules.
- */
+/** Koffi's JavaScript and its module for the architecture's glibc, without sources and other platforms' modules. */
 async function addKoffi(target: string, { modules, architecture }: Sources): Promise<void> {
   const module = `linux_${architecture}/koffi.node`;
   const isWanted = (path: string) =>

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { draftOf, isRecord, type JsonRecord, type JsonValue, type KubeObject, sameJson } from '../objects.ts';
+import { isRecord, type JsonRecord, type JsonValue, type KubeObject, sameJson } from '../objects.ts';
 import {
   apiVersionOf,
   collectionOf,
@@ -40,12 +40,9 @@ function readVerdict(answer: JsonValue, uid: string, mutating: boolean): Verdict
   if (typeof response.allowed !== 'boolean') throw invalidAnswer('response.allowed must be true or false');
   const { patch, patchType } = response;
   const hasPatch = typeof patch === 'string' && patch !== '';
-  if (!mutating && hasPatch)
-    throw invalidAnswer('webhook returned response.patch, which a validating webhook must not');
-  if (hasPatch && !patchType) throw invalidAnswer('webhook returned response.patch but not response.patchType');
-  if (!hasPatch && patchType) throw invalidAnswer('webhook returned response.patchType but not response.patch');
-  if (hasPatch && patchType !== 'JSONPatch') {
-    throw invalidAnswer(`webhook returned invalid response.patchType of ${JSON.stringify(patchType)}`);
+  if (hasPatch && !mutating) throw invalidAnswer('a validating webhook returned response.patch');
+  if (hasPatch !== (patchType === 'JSONPatch')) {
+    throw invalidAnswer('webhook returned response.patch but not response.patchType, or the reverse');
   }
   return {
     allowed: response.allowed,
@@ -74,12 +71,8 @@ function denial(webhook: string, status: JsonRecord | undefined): ApiError {
   const by = `admission webhook "${webhook}" denied the request`;
   const explanation = [status?.message, status?.reason].find((text) => typeof text === 'string' && text !== '');
   const code = Math.max(400, typeof status?.code === 'number' ? status.code : 0);
-  const reason = typeof status?.reason === 'string' ? status.reason : code === 403 ? 'Forbidden' : '';
-  return new ApiError(
-    code,
-    reason,
-    explanation === undefined ? `${by} without explanation` : `${by}: ${String(explanation)}`,
-  );
+  const reason = typeof status?.reason === 'string' ? status.reason : '';
+  return new ApiError(code, reason, explanation === undefined ? `${by} without explanation` : `${by}: ${explanation}`);
 }
 
 const reviewed = (object: KubeObject | undefined): JsonValue => (object ? structuredClone(object) : null);
@@ -133,11 +126,10 @@ export function createAdmission(store: Store, client: WebhookClient) {
       object = await mutate(webhook, { ...attributes, object });
       seen.set(webhook, object);
     }
-    for (const webhook of all) {
-      if (webhook.reinvocationPolicy !== 'IfNeeded') continue;
-      if (!seen.has(webhook) || sameJson(seen.get(webhook), object)) continue;
-      if (isCalled(webhook, { ...attributes, object }, store))
-        object = await mutate(webhook, { ...attributes, object });
+    for (const [webhook, result] of seen) {
+      if (webhook.reinvocationPolicy !== 'IfNeeded' || sameJson(result, object)) continue;
+      if (!isCalled(webhook, { ...attributes, object }, store)) continue;
+      object = await mutate(webhook, { ...attributes, object });
     }
     return object;
   };
@@ -147,7 +139,7 @@ export function createAdmission(store: Store, client: WebhookClient) {
       const { type } = attributes;
       // Webhook configurations are never sent to webhooks, because a broken one could then not be repaired.
       if (type.group === MUTATING_WEBHOOKS.group) return attributes.object;
-      const draft = attributes.object && draftOf(attributes.object);
+      const draft = attributes.object && structuredClone(attributes.object);
       const object = await mutateAll({ ...attributes, object: draft });
       const final = { ...attributes, object };
       const judges = webhooks(VALIDATING_WEBHOOKS).filter((webhook) => isCalled(webhook, final, store));
@@ -184,17 +176,12 @@ function matchesConditions({ name, matchConditions, failurePolicy }: Webhook, at
 function isSelected(webhook: Webhook, attributes: Attributes, store: Store): boolean {
   if (!webhook.rules.some((rule) => matchesRule(rule, attributes))) return false;
   const { type, namespace, object, oldObject } = attributes;
-  const namespaceLabels =
-    type.kind === NAMESPACES.kind && type.group === ''
-      ? (object ?? oldObject)?.metadata.labels
-      : namespace === undefined
-        ? undefined
-        : store.get(collectionOf(NAMESPACES), namespace)?.metadata.labels;
-  const inNamespace = labelSelectorObject(webhook.namespaceSelector);
-  if ((namespace !== undefined || type.kind === NAMESPACES.kind) && !inNamespace(namespaceLabels ?? {})) return false;
-  const isObjectWanted = labelSelectorObject(webhook.objectSelector);
-  const candidates = [object, oldObject].filter((candidate) => candidate !== undefined);
-  return candidates.some(({ metadata }) => isObjectWanted(metadata.labels ?? {}));
+  const isNamespace = type === NAMESPACES;
+  const home = isNamespace ? (object ?? oldObject) : store.get(collectionOf(NAMESPACES), namespace ?? '');
+  const selectsNamespace = labelSelectorObject(webhook.namespaceSelector);
+  if ((namespace !== undefined || isNamespace) && !selectsNamespace(home?.metadata.labels ?? {})) return false;
+  const selectsObject = labelSelectorObject(webhook.objectSelector);
+  return [object, oldObject].some((candidate) => candidate && selectsObject(candidate.metadata.labels ?? {}));
 }
 
 function matchesRule(rule: Webhook['rules'][number], { operation, type, subresource }: Attributes): boolean {
@@ -204,7 +191,7 @@ function matchesRule(rule: Webhook['rules'][number], { operation, type, subresou
   if (rule.scope !== '*' && (rule.scope === 'Namespaced') !== type.namespaced) return false;
   return rule.resources.some((resource) => {
     const [plural = '', sub = ''] = resource.split('/');
-    return (plural === '*' || plural === type.plural) && (sub === '*' ? true : sub === subresource);
+    return (plural === '*' || plural === type.plural) && (sub === '*' || sub === subresource);
   });
 }
 
@@ -212,7 +199,7 @@ function reviewOf({ operation, type, subresource, namespace, name, object, oldOb
   const kind = { group: type.group, version: type.version, kind: type.kind };
   const resource = { group: type.group, version: type.version, resource: type.plural };
   const options = { CREATE: 'CreateOptions', UPDATE: 'UpdateOptions', DELETE: 'DeleteOptions' } as const;
-  const { username, uid: userUid, groups, extra } = call.user;
+  const { username, groups, extra } = call.user;
   return {
     kind: 'AdmissionReview',
     apiVersion: 'admission.k8s.io/v1',
@@ -228,7 +215,6 @@ function reviewOf({ operation, type, subresource, namespace, name, object, oldOb
       operation,
       userInfo: {
         username,
-        ...(userUid !== undefined && { uid: userUid }),
         groups: [...groups],
         ...(extra && { extra: structuredClone(extra) as unknown as JsonRecord }),
       },

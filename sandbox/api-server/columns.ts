@@ -1,14 +1,12 @@
 import { at, type JsonValue, type KubeObject } from '../objects.ts';
 
-/** A column of `kubectl get`. Columns with `priority` 1 only appear with `-o wide`. */
+/** A column of `kubectl get`, as in the real server as far as the sandbox has the data. Priority 1: only `-o wide`. */
 export interface TableColumn {
   readonly name: string;
   readonly type?: string;
   readonly priority?: number;
   cell(object: KubeObject, now: number): JsonValue;
 }
-
-/** Columns of `kubectl get` for each resource: those of the real server, as far as the sandbox has the data. */
 
 const show = (value: JsonValue | undefined): JsonValue =>
   value === undefined || value === null || value === '' ? '<none>' : value;
@@ -22,15 +20,13 @@ const column = (name: string, value: string | TableColumn['cell'], priority = 0)
 const list = (value: JsonValue | undefined): JsonValue[] => (Array.isArray(value) ? value : []);
 
 const conditionOf = (object: KubeObject, type: string) => {
-  return at(
-    list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type),
-    'status',
-  );
+  const condition = list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type);
+  return at(condition, 'status');
 };
 
-/** The age in kubectl's notation: 8s, 5m12s, 3h, 4d. */
-export function age(since: string | undefined, now: number): string {
-  if (since === undefined) return '<unknown>';
+/** In kubectl's notation: 8s, 5m12s, 3h, 4d. */
+function age(since: JsonValue | undefined, now: number): string {
+  if (typeof since !== 'string') return '<unknown>';
   const seconds = Math.max(0, Math.floor((now - Date.parse(since)) / 1000));
   if (seconds < 120) return `${seconds}s`;
   const minutes = Math.floor(seconds / 60);
@@ -39,8 +35,6 @@ export function age(since: string | undefined, now: number): string {
   const hours = Math.floor(minutes / 60);
   return hours < 48 ? `${hours}h` : `${Math.floor(hours / 24)}d`;
 }
-
-const ageOf = (time: JsonValue | undefined, now: number) => age(typeof time === 'string' ? time : undefined, now);
 
 const NAME = column('Name', 'metadata.name');
 const AGE = column('Age', ({ metadata }, now) => age(metadata.creationTimestamp, now));
@@ -82,9 +76,7 @@ export const NODE: readonly TableColumn[] = [
 ];
 
 function nodeStatus(node: KubeObject): JsonValue {
-  const ready = conditionOf(node, 'Ready');
-  const readiness = ready === 'True' ? 'Ready' : 'NotReady';
-  const status = ready === undefined ? 'Unknown' : readiness;
+  const status = conditionOf(node, 'Ready') === 'True' ? 'Ready' : 'NotReady';
   return at(node, 'spec', 'unschedulable') === true ? `${status},SchedulingDisabled` : status;
 }
 
@@ -93,10 +85,8 @@ export const NAMESPACE_COLUMN: readonly TableColumn[] = [NAME, column('Status', 
 export const EVENT: readonly TableColumn[] = [
   column('Last Seen', ({ series, lastTimestamp, eventTime, firstTimestamp }, now) => {
     const times = [at(series, 'lastObservedTime'), lastTimestamp, eventTime, firstTimestamp];
-    return ageOf(
-      times.find((time) => typeof time === 'string'),
-      now,
-    );
+    const newest = times.find((time) => typeof time === 'string');
+    return age(newest, now);
   }),
   column('Type', 'type'),
   column('Reason', 'reason'),
@@ -135,7 +125,7 @@ export const NODE_TOPOLOGY: readonly TableColumn[] = [
   column('Policy', 'status.cpuManager.policy'),
   column('Topology', 'status.topologyManager.policy'),
   column('Known', (topology) => show(conditionOf(topology, 'AssignmentsKnown'))),
-  column('Last-Report', (topology, now) => ageOf(at(topology, 'status', 'summary', 'reported'), now)),
+  column('Last-Report', (topology, now) => age(at(topology, 'status', 'summary', 'reported'), now)),
   column('Full-PCPUs', 'status.cpuManager.options.full-pcpus-only', 1),
   column('Reserved', 'status.reserved', 1),
   column('Kubelet', 'status.kubeletVersion', 1),

@@ -1,4 +1,4 @@
-import { at, draftOf, type KubeObject } from '../objects.ts';
+import { at, type KubeObject } from '../objects.ts';
 import { type ResourceType, typeOfCollection } from './built-in-types.ts';
 import { ApiError, assertSame } from './errors.ts';
 import { timestamp } from './preparation.ts';
@@ -6,10 +6,10 @@ import type { Registry } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
 import type { Store, StoreChange } from './store.ts';
 
-/** The effect of a DELETE: mark the object and wait for its kubelet or its finalizers, remove it, or change nothing. */
-export type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
+/** A marked object waits for its kubelet or its finalizers. */
+type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
 
-export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions, now: number): Deletion {
+export function deletionOf(type: ResourceType, object: KubeObject, options: DeleteOptions): Deletion {
   const { uid, resourceVersion } = options.preconditions ?? {};
   assertSame(type, object.metadata.name, 'UID', uid, object.metadata.uid);
   assertSame(type, object.metadata.name, 'ResourceVersion', resourceVersion, object.metadata.resourceVersion);
@@ -19,8 +19,8 @@ export function deletionOf(type: ResourceType, object: KubeObject, options: Dele
   if (!hasFinalizers && grace === 0) return { kind: 'remove' };
   const before = metadata.deletionGracePeriodSeconds;
   if (metadata.deletionTimestamp !== undefined && (before ?? 0) <= grace) return { kind: 'none' };
-  const marked = draftOf(object);
-  marked.metadata.deletionTimestamp = timestamp(now + grace * 1000);
+  const marked = structuredClone(object);
+  marked.metadata.deletionTimestamp = timestamp(Date.now() + grace * 1000);
   marked.metadata.deletionGracePeriodSeconds = grace;
   return { kind: 'mark', object: marked };
 }
@@ -33,19 +33,12 @@ export function isFinished({ metadata }: KubeObject): boolean {
   );
 }
 
-/** Seconds of grace. Only pods on a node are deleted gracefully. */
 function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: DeleteOptions): number {
   if (type.kind !== 'Pod') return 0;
   const phase = at(object, 'status', 'phase');
   if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
   const own = at(object, 'spec', 'terminationGracePeriodSeconds');
   return Math.max(0, options.gracePeriodSeconds ?? (typeof own === 'number' ? own : 30));
-}
-
-interface GarbageDeps {
-  readonly store: Store;
-  readonly registry: Registry;
-  readonly onFault: (error: unknown) => void;
 }
 
 const COLLECTOR: Call = {
@@ -57,7 +50,7 @@ const COLLECTOR: Call = {
 const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);
 
 /** Deletes what only the deleted object owned, in the background; foreground and orphan count as background. */
-export function collectGarbage({ store, registry, onFault }: GarbageDeps): void {
+export function collectGarbage(store: Store, registry: Registry, onFault: (error: unknown) => void): void {
   const isAlive = (uid: string) => [...store.all()].some(({ object }) => object.metadata.uid === uid);
   const dependentsOf = (uid: string) =>
     [...store.all()].filter(({ object }) => ownersOf(object).includes(uid) && !ownersOf(object).some(isAlive));

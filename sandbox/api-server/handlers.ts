@@ -40,9 +40,7 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
         ? await handleCollection(deps, exchange, call)
         : await handleObject(deps, exchange, { ...route, name: route.name }, call);
   } finally {
-    if (warnings.length > 0 && !response.headersSent) {
-      response.setHeader('warning', warnings.map(warningHeader));
-    }
+    if (warnings.length > 0 && !response.headersSent) response.setHeader('warning', warnings.map(warningHeader));
     // An unread body would precede the next request on this connection.
     request.resume();
   }
@@ -51,7 +49,7 @@ export async function handleResource(deps: HandlerDeps, exchange: Exchange): Pro
   if (body.kind !== route.type.kind || !wantsTable(request.headers.accept)) return sendJson(response, status, body);
   const object = body as KubeObject;
   const metadata = { resourceVersion: object.metadata.resourceVersion ?? '' };
-  sendJson(response, status, tableOf(route.type, [object], metadata, includeOf(query), deps.now()));
+  sendJson(response, status, tableOf(route.type, [object], metadata, includeOf(query)));
 }
 
 const success = (details?: JsonRecord): JsonRecord => ({
@@ -88,7 +86,7 @@ function list(deps: HandlerDeps, { route, query, request }: Exchange, matches: P
   const items = listObjects(deps.store, type, namespace, matches);
   const metadata = { resourceVersion: String(deps.store.version) };
   const body = wantsTable(request.headers.accept)
-    ? tableOf(type, items, metadata, includeOf(query), deps.now())
+    ? tableOf(type, items, metadata, includeOf(query))
     : { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items };
   return { status: 200, body };
 }
@@ -105,7 +103,7 @@ async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Targe
   if (type.kind === 'Pod' && (subresource === 'binding' || subresource === 'eviction')) {
     if (request.method !== 'POST') throw methodNotAllowed();
     const body = await readBody(request);
-    if (subresource === 'binding') await bindPod(registry, target, body, call, deps.now());
+    if (subresource === 'binding') await bindPod(registry, target, body, call);
     else await evictPod(registry, { ...target, subresource: '' }, body, call);
     return { status: 201, body: success() };
   }
@@ -145,7 +143,7 @@ async function handleDelete(deps: HandlerDeps, exchange: Exchange, target: Targe
   return { status: 200, body: success(details) };
 }
 
-/** Deletes everything in a namespace. The real server does this over time; here it happens at once. */
+/** At once; the real server takes some time. */
 function emptyNamespace(store: Store, namespace: string): void {
   for (const { collection, key, object } of [...store.all()]) {
     if (object.metadata.namespace === namespace) store.remove(collection, key);

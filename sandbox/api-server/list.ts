@@ -30,7 +30,6 @@ export function tableOf(
   objects: readonly KubeObject[],
   metadata: JsonRecord,
   include: IncludeObject,
-  now: number,
 ): JsonRecord {
   return {
     kind: 'Table',
@@ -44,7 +43,7 @@ export function tableOf(
       priority,
     })),
     rows: objects.map((object) => ({
-      cells: type.columns.map((column) => column.cell(object, now)),
+      cells: type.columns.map((column) => column.cell(object, Date.now())),
       ...(include !== 'None' && { object: include === 'Object' ? object : partial(object) }),
     })),
   };

@@ -15,53 +15,43 @@ class CelQuantity {
 }
 
 interface AccessRequest {
-  readonly account: { readonly namespace: string; readonly name: string };
-  readonly group: string;
-  readonly resource: string;
-  readonly namespace: string;
+  readonly account?: { readonly namespace: string; readonly name: string };
+  readonly group?: string;
+  readonly resource?: string;
+  readonly namespace?: string;
+  readonly verb?: string;
 }
 
-/** The `authorizer` of an expression: each method returns a narrower one. Source: k8s.io/apiserver/pkg/cel/library/authz.go */
+/** Each method of an expression's `authorizer` returns a narrower one. Source: k8s.io/apiserver/pkg/cel/library/authz.go */
 class Authorizer {
   readonly #store: Store;
-  readonly #request: Partial<AccessRequest>;
+  readonly #request: AccessRequest;
 
-  constructor(store: Store, request: Partial<AccessRequest> = {}) {
+  constructor(store: Store, request: AccessRequest = {}) {
     this.#store = store;
     this.#request = request;
   }
 
-  with(part: Partial<AccessRequest>): Authorizer {
+  with(part: AccessRequest): Authorizer {
     return new Authorizer(this.#store, { ...this.#request, ...part });
   }
 
-  allows(verb: string): boolean {
-    return isGranted(this.#store, this.#request, verb);
+  /** Whether a RoleBinding grants it. Users of the sandbox may do everything; only expressions ask for a grant. */
+  get isAllowed(): boolean {
+    const { account, group, resource, namespace, verb } = this.#request;
+    const subject = { kind: 'ServiceAccount', ...account };
+    const access = { apiGroups: group, resources: resource, verbs: verb };
+    return this.#store.list(collectionOf(ROLE_BINDINGS)).some((binding) => {
+      if (binding.metadata.namespace !== namespace) return false;
+      const role = this.#store.get(collectionOf(ROLES), `${namespace}/${String(at(binding, 'roleRef', 'name'))}`);
+      const isSubject = listAt(binding, 'subjects').some((candidate) =>
+        Object.entries(subject).every(([key, value]) => at(candidate, key) === value),
+      );
+      const grants = (rule: JsonValue) =>
+        Object.entries(access).every(([key, value]) => listAt(rule, key).includes(value ?? ''));
+      return isSubject && listAt(role, 'rules').some(grants);
+    });
   }
-}
-
-class Decision {
-  readonly allowed: boolean;
-  constructor(allowed: boolean) {
-    this.allowed = allowed;
-  }
-}
-
-/** Whether a RoleBinding grants it. For its users the sandbox authorizes everything; only expressions ask for a grant. */
-function isGranted(store: Store, { account, group, resource, namespace }: Partial<AccessRequest>, verb: string) {
-  const subject = { kind: 'ServiceAccount', ...account };
-  return store.list(collectionOf(ROLE_BINDINGS)).some((binding) => {
-    if (binding.metadata.namespace !== namespace) return false;
-    const isSubject = listAt(binding, 'subjects').some((one) =>
-      Object.entries(subject).every(([key, value]) => at(one, key) === value),
-    );
-    const role = store.get(collectionOf(ROLES), `${namespace}/${String(at(binding, 'roleRef', 'name'))}`);
-    if (!isSubject || role === undefined) return false;
-    const request = { apiGroups: group, resources: resource, verbs: verb };
-    return listAt(role, 'rules').some((rule) =>
-      Object.entries(request).every(([key, value]) => listAt(rule, key).includes(value ?? '')),
-    );
-  });
 }
 
 function listAt(object: JsonValue | undefined, key: string): JsonValue[] {
@@ -80,15 +70,14 @@ const environment = new Environment({ unlistedVariablesAreDyn: true, enableOptio
   .registerFunction('Quantity.compareTo(Quantity): int', (a: CelQuantity, b: CelQuantity) => compare(a.nano, b.nano))
   .registerFunction('Quantity.asApproximateFloat(): double', ({ nano }: CelQuantity) => Number(nano) / 1e9)
   .registerType('Authorizer', Authorizer)
-  .registerType('Decision', Decision)
   .registerFunction('Authorizer.serviceAccount(string, string): Authorizer', (a: Authorizer, namespace, name) =>
     a.with({ account: { namespace, name } }),
   )
   .registerFunction('Authorizer.group(string): Authorizer', (a: Authorizer, group) => a.with({ group }))
   .registerFunction('Authorizer.resource(string): Authorizer', (a: Authorizer, resource) => a.with({ resource }))
   .registerFunction('Authorizer.namespace(string): Authorizer', (a: Authorizer, namespace) => a.with({ namespace }))
-  .registerFunction('Authorizer.check(string): Decision', (a: Authorizer, verb) => new Decision(a.allows(verb)))
-  .registerFunction('Decision.allowed(): bool', ({ allowed }: Decision) => allowed);
+  .registerFunction('Authorizer.check(string): Authorizer', (a: Authorizer, verb) => a.with({ verb }))
+  .registerFunction('Authorizer.allowed(): bool', (a: Authorizer) => a.isAllowed);
 
 const programs = new Map<string, ParseResult>();
 
@@ -98,9 +87,7 @@ export function compileCondition(expression: string): ParseResult {
   return program;
 }
 
-/**
- * A false condition counts more than one that fails, as in the API server. @throws Error if none is false and one fails
- */
+/** A false condition counts more than one that fails. @throws Error if none is false and one fails */
 export function allConditionsHold(expressions: readonly string[], request: JsonRecord, store: Store): boolean {
   const { object = null, oldObject = null } = request;
   const variables = { object, oldObject, request, authorizer: new Authorizer(store) };

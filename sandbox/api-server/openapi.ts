@@ -9,10 +9,7 @@ export type OpenApi = ReturnType<typeof createOpenApi>;
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const ROOT = '/openapi/v3';
 
-/**
- * Reads the components that test/sandbox/openapi/generate.ts extracted from a real API server.
- * @throws Error if the file is missing; `npm run build` copies it
- */
+/** What test/sandbox/openapi/generate.ts wrote. @throws Error if it is missing; `npm run build` copies it */
 export async function readComponents(path: string): Promise<Components> {
   return JSON.parse(await readFile(path, 'utf8')) as Components;
 }
@@ -50,7 +47,7 @@ export function createOpenApi(published: Components) {
     return {
       openapi: '3.0.0',
       info: { title: 'Kubernetes', version: 'sandbox' },
-      paths: Object.assign({}, ...types.map((type) => pathsOf(type, componentOf(type)))) as JsonRecord,
+      paths: Object.assign({}, ...types.map(pathsOf)) as JsonRecord,
       components: { schemas: withReferences(types) },
     };
   };
@@ -103,16 +100,11 @@ const WRITE_PARAMETERS = ['dryRun', 'fieldManager', 'fieldValidation'].map((name
   schema: { type: 'string', uniqueItems: true },
 }));
 
-const PATCH_FORMATS = ['application/json-patch+json', 'application/merge-patch+json', 'application/apply-patch+yaml'];
-const STRATEGIC = 'application/strategic-merge-patch+json';
-
-const ANY: JsonRecord = { type: 'object' };
-
-function pathsOf(type: ResourceType, component: string): JsonRecord {
+function pathsOf(type: ResourceType): JsonRecord {
   const { group, namespaced, plural } = type;
   const root = `/${group === '' ? 'api' : 'apis'}/${apiVersionOf(type)}`;
   const collection = `${root}${namespaced ? '/namespaces/{namespace}' : ''}/${plural}`;
-  const operation = operations(type, component);
+  const operation = operations(type);
   return {
     ...(namespaced && { [`${root}/${plural}`]: { get: operation('list') } }),
     [collection]: { get: operation('list'), post: operation('post') },
@@ -125,21 +117,10 @@ function pathsOf(type: ResourceType, component: string): JsonRecord {
   };
 }
 
-const content = (formats: readonly string[], schema: JsonRecord): JsonRecord => ({
-  content: Object.fromEntries(formats.map((format) => [format, { schema }])),
-});
-
-function operations({ group, version, kind, custom }: ResourceType, component: string) {
-  const object = referenceTo(component);
-  const patches = custom ? PATCH_FORMATS : [...PATCH_FORMATS, STRATEGIC];
-  const bodies: Readonly<Record<string, JsonRecord>> = {
-    post: content(['application/json', 'application/yaml'], object),
-    put: content(['application/json', 'application/yaml'], object),
-    patch: content(patches, ANY),
-  };
+function operations({ group, version, kind }: ResourceType) {
   return (action: string): JsonRecord => ({
-    ...(bodies[action] && { parameters: WRITE_PARAMETERS, requestBody: bodies[action] }),
-    responses: { '200': { description: 'OK', ...content(['application/json'], object) } },
+    ...(['post', 'put', 'patch'].includes(action) && { parameters: WRITE_PARAMETERS }),
+    responses: { '200': { description: 'OK' } },
     'x-kubernetes-action': action,
     'x-kubernetes-group-version-kind': { group, version, kind },
   });

@@ -8,12 +8,7 @@ const MERGE_PATCH = 'application/merge-patch+json';
 const STRATEGIC_MERGE_PATCH = 'application/strategic-merge-patch+json';
 export const APPLY_PATCH = 'application/apply-patch+yaml';
 
-const MAX_OPERATIONS = 10_000;
-
-/**
- * Returns a new object. Server-side apply is a merge without field ownership: it never conflicts, and omitted fields
- * stay.
- */
+/** Into a new object. Server-side apply is a merge without field ownership: it never conflicts, and omitted fields stay. */
 export function applyPatch(type: ResourceType, current: KubeObject, format: string, patch: JsonValue): KubeObject {
   switch (format) {
     case JSON_PATCH:
@@ -33,10 +28,6 @@ export function applyPatch(type: ResourceType, current: KubeObject, format: stri
 export function applyJsonPatch(current: KubeObject, patch: JsonValue): KubeObject {
   if (!Array.isArray(patch) || !patch.every(isRecord)) {
     throw badRequest('error decoding patch: a JSON patch is a list of operations');
-  }
-  if (patch.length > MAX_OPERATIONS) {
-    const why = `The allowed maximum operations in a JSON patch is ${MAX_OPERATIONS}, got ${patch.length}`;
-    throw new ApiError(413, 'RequestEntityTooLarge', why);
   }
   try {
     return jsonPatch.applyPatch(structuredClone(current), patch as unknown as Operation[], true).newDocument;
@@ -85,13 +76,8 @@ const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
   webhooks: ['name'],
 };
 
-/** Merges into a new object. Directives about the order of lists and about keys to keep are ignored. */
+/** Into a new object. `$patch: delete` is for items of lists; directives about order and keys to keep are ignored. */
 export function strategicMerge(target: JsonRecord, patch: JsonRecord): JsonRecord {
-  if (patch.$patch === 'replace') {
-    const { $patch: _, ...rest } = patch;
-    return rest;
-  }
-  if (patch.$patch === 'delete') return {};
   if (patch.$patch !== undefined) throw badRequest(`unknown patch directive: ${String(patch.$patch)}`);
   const merged = { ...target };
   for (const [key, value] of Object.entries(patch)) {
@@ -109,7 +95,6 @@ function mergeField(key: string, old: JsonValue | undefined, patch: JsonValue): 
 }
 
 function mergeItems(list: string, old: JsonValue[], patches: JsonRecord[]): JsonValue[] {
-  if (patches.some((patch) => patch.$patch === 'replace')) return patches.filter((patch) => patch.$patch === undefined);
   const items = [...old];
   for (const patch of patches) {
     const key = keyOf(list, patch);

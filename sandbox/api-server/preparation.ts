@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { parseQuantity } from '../../model/quantity.ts';
 import {
   type Container,
-  draftOf,
   isRecord,
   type JsonRecord,
   type JsonValue,
@@ -14,6 +13,7 @@ import {
 import type { ResourceType } from './built-in-types.ts';
 import { assertSame, badRequest, conflict, MODIFIED } from './errors.ts';
 
+/** RFC 3339. @param now milliseconds since 1970 */
 export const timestamp = (now: number): string => `${new Date(now).toISOString().slice(0, 19)}Z`;
 
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
@@ -25,8 +25,8 @@ function generateName(base: string): string {
 }
 
 /** A new object as it is stored: with defaults and system fields, without the client's status. */
-export function prepareCreate(type: ResourceType, sent: KubeObject, now: number): KubeObject {
-  const object = draftOf(sent);
+export function prepareCreate(type: ResourceType, sent: KubeObject): KubeObject {
+  const object = structuredClone(sent);
   const { metadata } = object;
   if (metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created');
   delete metadata.resourceVersion;
@@ -36,7 +36,7 @@ export function prepareCreate(type: ResourceType, sent: KubeObject, now: number)
   delete metadata.selfLink;
   if (!metadata.name && metadata.generateName) metadata.name = generateName(metadata.generateName);
   metadata.uid = randomUUID();
-  metadata.creationTimestamp = timestamp(now);
+  metadata.creationTimestamp = timestamp(Date.now());
   if (object.spec !== undefined) metadata.generation = 1;
   // A kubelet creates its Node with a status; the status of any other kind is dropped on create.
   if (type.hasStatus && type.kind !== 'Node') delete object.status;
@@ -91,7 +91,7 @@ export function prepareUpdate(
   current: KubeObject,
   sent: KubeObject,
 ): KubeObject {
-  const draft = draftOf(sent);
+  const draft = structuredClone(sent);
   const old = current.metadata;
   const { metadata } = draft;
   if (metadata.name !== old.name) {

@@ -24,8 +24,6 @@ interface RegistryDeps {
   readonly store: Store;
   readonly admission: Admission;
   readonly openApi: Pick<OpenApi, 'faults'>;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
 }
 
 const MAX_ATTEMPTS = 5;
@@ -36,7 +34,7 @@ const keyOf = (namespace: string | undefined, name: string) =>
 const undecodable = ({ kind, version }: ResourceType, why: string) =>
   badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
 
-export function createObjectRegistry({ store, admission, openApi, now }: RegistryDeps) {
+export function createObjectRegistry({ store, admission, openApi }: RegistryDeps) {
   const decode = (type: ResourceType, body: JsonValue, call: Call) => {
     const object = checkForm(type, apiVersionOf(type), body);
     return checkFields(type, object, openApi.faults(type, object), call);
@@ -98,7 +96,7 @@ export function createObjectRegistry({ store, admission, openApi, now }: Registr
     const target = { type, namespace, name: sent.metadata.name ?? '' };
     const defaulted = applyDefaults(type, structuredClone(sent));
     const admitted = (await admit(target, 'CREATE', call, defaulted)) ?? defaulted;
-    const object = prepareCreate(type, applyDefaults(type, admitted), now());
+    const object = prepareCreate(type, applyDefaults(type, admitted));
     validate(type, object);
     checkValues(type, object);
     const key = keyOf(namespace, object.metadata.name);
@@ -139,7 +137,7 @@ export function createObjectRegistry({ store, admission, openApi, now }: Registr
       const { type, name } = target;
       await admit(target, 'DELETE', call, undefined, get(target));
       const current = get(target);
-      const deletion = deletionOf(type, current, options, now());
+      const deletion = deletionOf(type, current, options);
       if (call.dryRun) return { object: current, gone: deletion.kind === 'remove' };
       const key = keyOf(target.namespace, name);
       if (deletion.kind === 'none') return { object: current, gone: false };
@@ -149,7 +147,7 @@ export function createObjectRegistry({ store, admission, openApi, now }: Registr
   };
 }
 
-/** Refuses fields that cannot be decoded, and treats unknown ones as the client has asked for. */
+/** Refuses fields that cannot be decoded, and treats unknown ones as the client asks. */
 function checkFields(type: ResourceType, object: KubeObject, faults: readonly SchemaFault[], call: Call): KubeObject {
   const { fieldValidation, warn } = call;
   const wrong = faults.find(({ kind }) => kind === 'type');

@@ -14,7 +14,6 @@ type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
 
 export interface User {
   readonly username: string;
-  readonly uid?: string;
   readonly groups: readonly string[];
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
@@ -80,8 +79,6 @@ export function warningHeader(text: string): string {
 export interface HandlerDeps {
   readonly store: Store;
   readonly registry: Registry;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
   readonly bookmarkSeconds: number;
   readonly stopping: AbortSignal;
 }
@@ -113,16 +110,13 @@ export function readFieldValidation(query: URLSearchParams): FieldValidation | u
   return validation;
 }
 
-export function readSelectors({ query, route }: Pick<Exchange, 'query' | 'route'>): Predicate {
+export function readSelectors({ query, route }: Exchange): Predicate {
   const labels = labelSelector(query.get('labelSelector') ?? '');
   const fields = fieldSelector(route.type, query.get('fieldSelector') ?? '');
   return (object) => labels(object) && fields(object);
 }
 
-export async function readDeleteOptions({
-  request,
-  query,
-}: Pick<Exchange, 'request' | 'query'>): Promise<DeleteOptions> {
+export async function readDeleteOptions({ request, query }: Exchange): Promise<DeleteOptions> {
   const body = await readBody(request);
   const grace = query.get('gracePeriodSeconds');
   return {

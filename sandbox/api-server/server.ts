@@ -29,7 +29,6 @@ export interface ApiServerOptions {
   readonly localPort?: (pod: KubePod, port: number) => number | undefined;
   /** The response of a kubelet's /configz; undefined: there is no such kubelet. Default: there is none. */
   readonly configz?: (node: string) => JsonRecord | undefined;
-  /** The port on 127.0.0.1; 0 (the default) takes any free one. */
   readonly port?: number;
   /** Number of changes that a watch may be behind before it gets 410. Default 5,000. */
   readonly history?: number;
@@ -37,7 +36,6 @@ export interface ApiServerOptions {
   readonly bookmarkSeconds?: number;
   /** Schemas for OpenAPI clients and for the check of unknown fields. Default: none, and any field is accepted. */
   readonly components?: Components;
-  readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -51,12 +49,12 @@ const BEARER = /^Bearer (.+)$/i;
 
 /** An API server in memory on loopback HTTPS. It authenticates every caller and authorizes everything. */
 export function createApiServer(options: ApiServerOptions = {}) {
-  const { now = Date.now, onFault = () => {} } = options;
+  const { onFault = () => {} } = options;
   const store = createStore(options.history);
   const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
   const admission: Admission = createAdmission(store, webhooks);
   const openApi = createOpenApi(options.components ?? {});
-  const registry = createObjectRegistry({ store, admission, openApi, now });
+  const registry = createObjectRegistry({ store, admission, openApi });
   const tokens = new Map(Object.entries(options.tokens ?? {}));
   const authority = createCertificateAuthority('plumbline-sandbox-ca');
   const serving = authority.issue(NAMES);
@@ -92,7 +90,6 @@ export function createApiServer(options: ApiServerOptions = {}) {
     const deps: HandlerDeps = {
       store,
       registry,
-      now,
       bookmarkSeconds: options.bookmarkSeconds ?? 60,
       stopping: stopping.signal,
     };
@@ -128,8 +125,8 @@ export function createApiServer(options: ApiServerOptions = {}) {
   // Longer than the keep-alive time of any client, so that no request meets a closing socket.
   const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer).on('upgrade', upgrade);
   let server = createListener();
-  for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name, now()));
-  collectGarbage({ store, registry, onFault });
+  for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name));
+  collectGarbage(store, registry, onFault);
 
   return {
     get url() {
@@ -161,14 +158,14 @@ export function createApiServer(options: ApiServerOptions = {}) {
   };
 }
 
-function firstNamespace(name: string, now: number) {
+function firstNamespace(name: string) {
   return {
     apiVersion: 'v1',
     kind: NAMESPACES.kind,
     metadata: {
       name,
       uid: `00000000-0000-4000-8000-${Buffer.from(name).toString('hex').padEnd(12, '0').slice(0, 12)}`,
-      creationTimestamp: timestamp(now),
+      creationTimestamp: timestamp(Date.now()),
       labels: { 'kubernetes.io/metadata.name': name },
     },
     status: { phase: 'Active' },

@@ -12,10 +12,7 @@ export interface StoreChange {
 
 export type Store = ReturnType<typeof createStore>;
 
-/**
- * A store in memory with one version counter. Stored objects never change. @param maxHistory changes for watches that
- * start in the past
- */
+/** Stored objects never change. @param maxHistory changes for watches that start in the past */
 export function createStore(maxHistory = 5_000) {
   const collections = new Map<string, Map<string, KubeObject>>();
   const listeners = new Set<(change: StoreChange) => void>();
@@ -47,11 +44,11 @@ export function createStore(maxHistory = 5_000) {
   };
 
   return {
-    /** The version of the last change. There is one counter for all collections, as in etcd. */
+    /** Of the last change, in one counter for all collections, as in etcd. */
     get version() {
       return version;
     },
-    /** The newest version that is no longer in the history: watches and lists from earlier versions are refused. */
+    /** The newest version that is no longer in the history: watches from earlier ones are refused. */
     get compacted() {
       return compacted;
     },
@@ -82,7 +79,6 @@ export function createStore(maxHistory = 5_000) {
       publish({ type: 'DELETED', collection, key, object, previous, version });
       return object;
     },
-    /** The changes of a collection after `version`, or undefined if some of them are no longer in the history. */
     since(collection: string, after: number) {
       if (after < compacted) return undefined;
       return history.filter((change) => change.version > after && change.collection === collection);

@@ -1,37 +1,17 @@
 import type { IncomingMessage } from 'node:http';
-import {
-  at,
-  conditionsOf,
-  draftOf,
-  isRecord,
-  type JsonValue,
-  type KubePod,
-  type KubeVmi,
-  setCondition,
-} from '../objects.ts';
+import { at, conditionsOf, type JsonValue, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import { ApiError, assertSame, badRequest, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
 import type { Call, DeleteOptions } from './requests.ts';
 
-/** POST pods/binding: assigns a node to a pod, once. */
-export async function bindPod(
-  registry: Registry,
-  target: Target,
-  body: JsonValue,
-  call: Call,
-  now: number,
-): Promise<void> {
-  const to = isRecord(body) && isRecord(body.target) ? body.target : undefined;
-  if (!isRecord(body) || typeof to?.name !== 'string' || to.name === '')
-    throw badRequest('binding: target.name is required');
-  if (to.kind !== undefined && to.kind !== '' && to.kind !== 'Node')
-    throw badRequest('binding: target.kind must be Node');
-  const nodeName = to.name;
-  const uid = isRecord(body.metadata) ? body.metadata.uid : undefined;
+export async function bindPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
+  const nodeName = at(body, 'target', 'name');
+  if (typeof nodeName !== 'string' || nodeName === '') throw badRequest('binding: target.name is required');
+  const uid = at(body, 'metadata', 'uid');
   await registry.change({ ...target, subresource: 'binding' }, call, (current) => {
-    const pod = draftOf(current) as KubePod;
+    const pod = structuredClone(current) as KubePod;
     const { name } = pod.metadata;
     if (typeof uid === 'string' && uid !== '') assertSame(target.type, name, 'UID', uid, pod.metadata.uid);
     if (pod.metadata.deletionTimestamp !== undefined) {
@@ -41,14 +21,14 @@ export async function bindPod(
       throw conflict(target.type, name, `pod ${name} is already assigned to node "${pod.spec.nodeName}"`);
     }
     pod.spec.nodeName = nodeName;
-    setCondition(conditionsOf(pod), { type: 'PodScheduled', status: 'True' }, timestamp(now));
+    setCondition(conditionsOf(pod), { type: 'PodScheduled', status: 'True' }, timestamp(Date.now()));
     return pod;
   });
 }
 
 /** POST pods/eviction: deletes a pod unless KubeVirt denies it. There are no disruption budgets. */
 export async function evictPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
-  const options = isRecord(body) && isRecord(body.deleteOptions) ? (body.deleteOptions as DeleteOptions) : {};
+  const options = (at(body, 'deleteOptions') ?? {}) as DeleteOptions;
   const findVmi = (name: string) => {
     try {
       return registry.get({ ...target, type: VIRTUAL_MACHINE_INSTANCES, name }) as KubeVmi;
@@ -66,7 +46,7 @@ export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
 /** PUT virtualmachineinstances/unpause. Source: KubeVirt, pkg/virt-api/rest/lifecycle.go and pkg/virt-handler/vm.go. */
 export async function unpauseInstance(registry: Registry, target: Target, call: Call): Promise<void> {
   await registry.change(target, call, (current) => {
-    const vmi = draftOf(current) as KubeVmi;
+    const vmi = structuredClone(current) as KubeVmi;
     const { name } = vmi.metadata;
     if (vmi.status?.phase !== 'Running') throw conflict(target.type, name, 'VMI is not running');
     const { conditions = [] } = vmi.status;
@@ -84,10 +64,7 @@ export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingM
 
 export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 
-/**
- * Why an eviction is denied (429): the VM migrates on eviction, or cannot migrate. Source: KubeVirt,
- * pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go
- */
+/** Why it is denied. Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go */
 export function evictionDenial(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): string | undefined {
   const { labels = {}, annotations = {} } = pod.metadata;
   const name = annotations['kubevirt.io/domain'];

@@ -13,7 +13,21 @@ import type { ResourceType } from './built-in-types.ts';
 import { badRequest, forbiddenChange, invalid, invalidValue, requiredValue, type StatusCause } from './errors.ts';
 import { webhookConfigurationCauses } from './webhook-client.ts';
 
-const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
+const RULES = {
+  label: {
+    test: new RegExp(`^${LABEL}$`),
+    longest: 63,
+    message: `a lowercase RFC 1123 label must match '${LABEL}'`,
+  },
+  subdomain: {
+    test: new RegExp(`^${SUBDOMAIN}$`),
+    longest: 253,
+    message: `a lowercase RFC 1123 subdomain must match '${SUBDOMAIN}'`,
+  },
+} as const;
+
 function podCauses(object: KubeObject): StatusCause[] {
   const containers = at(object, 'spec', 'containers');
   if (!Array.isArray(containers) || containers.length === 0) {
@@ -26,9 +40,7 @@ function podCauses(object: KubeObject): StatusCause[] {
     for (const [index, container] of (spec[list] ?? []).entries()) {
       const field = `spec.${list}[${index}]`;
       const { name } = container;
-      if (!NAME.test(name ?? '')) {
-        causes.push(invalidValue(`${field}.name`, name, 'a lowercase RFC 1123 label is needed'));
-      }
+      if (!RULES.label.test.test(name ?? '')) causes.push(invalidValue(`${field}.name`, name, RULES.label.message));
       if (names.has(name)) {
         const message = `Duplicate value: ${JSON.stringify(name)}`;
         causes.push({ reason: 'FieldValueDuplicate', field: `${field}.name`, message });
@@ -96,49 +108,26 @@ function podUpdateCauses(old: KubeObject, object: KubeObject): StatusCause[] {
   const after = (object as KubePod).spec.tolerations ?? [];
   const keepsTolerations = before.every((toleration) => after.some((other) => sameJson(toleration, other)));
   if (keepsTolerations && sameJson(fixed(old), fixed(object))) return [];
-  return [
-    forbiddenChange(
-      'spec',
-      'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds`',
-    ),
-  ];
+  const fields = 'containers[*].image, activeDeadlineSeconds, tolerations (additions), terminationGracePeriodSeconds';
+  return [forbiddenChange('spec', `pod updates may not change fields other than ${fields}`)];
 }
-
-const LABEL = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
-const SUBDOMAIN = `${LABEL}(\\.${LABEL})*`;
-const RULES = {
-  label: {
-    test: new RegExp(`^${LABEL}$`),
-    longest: 63,
-    message: `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${LABEL}')`,
-  },
-  subdomain: {
-    test: new RegExp(`^${SUBDOMAIN}$`),
-    longest: 253,
-    message: `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${SUBDOMAIN}')`,
-  },
-} as const;
 
 /** Format of Go's MicroTime: exactly six fractional digits. JavaScript's toISOString() has three and is refused. */
 const MICRO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)$/;
-const MICRO_TIMES: Readonly<Record<string, readonly (readonly string[])[]>> = {
-  Lease: [
-    ['spec', 'acquireTime'],
-    ['spec', 'renewTime'],
-  ],
-  Event: [['eventTime'], ['series', 'lastObservedTime']],
+const MICRO_TIMES: Readonly<Record<string, readonly string[]>> = {
+  Lease: ['spec.acquireTime', 'spec.renewTime'],
+  Event: ['eventTime', 'series.lastObservedTime'],
 };
 
-/** Refuses objects that Go could not decode as their type. */
 export function checkForm(type: ResourceType, apiVersion: string, body: JsonValue | undefined): KubeObject {
   if (!isRecord(body)) throw badRequest('the body of the request must be a JSON object');
   if (body.apiVersion !== undefined && body.apiVersion !== apiVersion) {
     throw badRequest(
-      `the API version in the data (${String(body.apiVersion)}) does not match the expected API version (${apiVersion})`,
+      `the API version in the data (${body.apiVersion}) does not match the expected one (${apiVersion})`,
     );
   }
   if (body.kind !== undefined && body.kind !== type.kind) {
-    throw badRequest(`the kind in the data (${String(body.kind)}) does not match the expected kind (${type.kind})`);
+    throw badRequest(`the kind in the data (${body.kind}) does not match the expected kind (${type.kind})`);
   }
   const metadata = body.metadata ?? {};
   if (!isRecord(metadata)) throw badRequest('metadata must be an object');
@@ -160,10 +149,10 @@ function checkTexts(metadata: JsonRecord): void {
 
 function checkMicroTimes(type: ResourceType, body: JsonRecord): void {
   for (const path of MICRO_TIMES[type.kind] ?? []) {
-    const value = at(body, ...path);
+    const value = at(body, ...path.split('.'));
     if (value === undefined || value === null || (typeof value === 'string' && MICRO_TIME.test(value))) continue;
     throw badRequest(
-      `${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05.000000Z07:00": ${path.join('.')} needs exactly six digits of fraction`,
+      `${type.kind} in version "${type.version}" cannot be handled as a ${type.kind}: parsing time ${JSON.stringify(value)} as "2006-01-02T15:04:05.000000Z07:00": ${path} needs exactly six digits of fraction`,
     );
   }
 }
@@ -201,16 +190,9 @@ function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | un
 }
 
 function leaseCauses(object: KubeObject): StatusCause[] {
-  const causes: StatusCause[] = [];
   const duration = at(object, 'spec', 'leaseDurationSeconds');
-  if (typeof duration === 'number' && duration <= 0) {
-    causes.push(invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0'));
-  }
-  const transitions = at(object, 'spec', 'leaseTransitions');
-  if (typeof transitions === 'number' && transitions < 0) {
-    causes.push(invalidValue('spec.leaseTransitions', transitions, 'must be greater than or equal to 0'));
-  }
-  return causes;
+  if (typeof duration !== 'number' || duration > 0) return [];
+  return [invalidValue('spec.leaseDurationSeconds', duration, 'must be greater than 0')];
 }
 
 /** Events of objects without a namespace are in `default`; others are in their object's namespace. */

@@ -27,7 +27,7 @@ export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Pred
   const asTable = wantsTable(request.headers.accept);
   const version = readVersion(query);
   const send = (event: WatchEvent) => {
-    const eventOrRow = asTable ? asTableEvent(event, type, includeOf(query), deps.now()) : event;
+    const eventOrRow = asTable ? asTableEvent(event, type, includeOf(query)) : event;
     // Changes can still arrive between the end of the watch and the close of its connection.
     if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(eventOrRow)}\n`);
   };
@@ -89,11 +89,11 @@ function readVersion(query: URLSearchParams): number {
   return Number(version);
 }
 
-function asTableEvent(event: WatchEvent, type: ResourceType, include: IncludeObject, now: number): WatchEvent {
+function asTableEvent(event: WatchEvent, type: ResourceType, include: IncludeObject): WatchEvent {
   if (event.type === 'ERROR' || event.type === 'BOOKMARK') return event;
   const row = event.object as KubeObject;
   const metadata = { resourceVersion: row.metadata.resourceVersion ?? '' };
-  return { type: event.type, object: tableOf(type, [row], metadata, include, now) };
+  return { type: event.type, object: tableOf(type, [row], metadata, include) };
 }
 
 function tooNew(version: number, current: number): ApiError {

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import { Agent, type RequestOptions, request } from 'node:https';
-import { isIP } from 'node:net';
 import * as z from 'zod';
 import { ACCEPT, readText } from '../../kube/calls.ts';
 import type { JsonRecord, JsonValue, KubeObject } from '../objects.ts';
@@ -18,35 +17,30 @@ export type WebhookClient = ReturnType<typeof createWebhookClient>;
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
-/** Creates a client that calls admission webhooks over HTTPS and only trusts each webhook's own caBundle. */
+/** Calls admission webhooks over HTTPS, and trusts only each webhook's own caBundle. */
 export function createWebhookClient(resolve: ServiceResolver) {
   const agent = new Agent({ keepAlive: true });
   return {
     /** @throws Error if verified TLS fails, it exceeds its timeoutSeconds, or the response is not 2xx or not JSON */
     async call(webhook: Webhook, review: JsonValue) {
-      const { host, port, servername, path } = locate(webhook, resolve);
-      const { caBundle } = webhook.clientConfig;
+      const { service, caBundle } = webhook.clientConfig;
+      const { namespace, name, path, port: servicePort } = service;
+      const endpoint = resolve(namespace, name, servicePort);
+      if (!endpoint) throw new Error(`no endpoints available for service "${namespace}/${name}"`);
+      const servername = `${name}.${namespace}.svc`;
       const { status, text } = await post(JSON.stringify(review), {
         agent,
-        host,
-        port,
-        // TLS verifies an IP address as an address; SNI only supports names.
-        ...(isIP(servername) === 0 && { servername }),
-        path: `${path}${path.includes('?') ? '&' : '?'}timeout=${webhook.timeoutSeconds}s`,
-        headers: {
-          host: port === 443 ? servername : `${servername}:${port}`,
-          'content-type': 'application/json',
-          accept: ACCEPT,
-        },
+        ...endpoint,
+        servername,
+        path: `${path}?timeout=${webhook.timeoutSeconds}s`,
+        headers: { host: servername, 'content-type': 'application/json', accept: ACCEPT },
         // Without a bundle the real server uses the system's CAs; neither of them skips verification.
         ...(caBundle !== undefined && { ca: Buffer.from(caBundle, 'base64') }),
         signal: AbortSignal.timeout(webhook.timeoutSeconds * 1000),
       });
       const excerpt = JSON.stringify(text.slice(0, 200));
       if (status < 200 || status > 299) {
-        throw new Error(
-          `an error on the server (${excerpt}) has prevented the request from succeeding (HTTP ${status})`,
-        );
+        throw new Error(`an error on the server (${excerpt}) has prevented the request (HTTP ${status})`);
       }
       try {
         return JSON.parse(text) as JsonValue;
@@ -73,18 +67,6 @@ async function post(body: string, options: RequestOptions): Promise<{ status: nu
   }
 }
 
-function locate({ clientConfig: { url, service } }: Webhook, resolve: ServiceResolver) {
-  if (url !== undefined) {
-    const { hostname, port, pathname, search } = new URL(url);
-    const servername = hostname.replace(/^\[|\]$/g, '');
-    return { host: servername, servername, port: Number(port || 443), path: pathname + search };
-  }
-  const { namespace, name, path = '/', port } = service!;
-  const endpoint = resolve(namespace, name, port);
-  if (!endpoint) throw new Error(`no endpoints available for service "${namespace}/${name}"`);
-  return { ...endpoint, servername: `${name}.${namespace}.svc`, path };
-}
-
 const selector = z.record(z.string(), z.unknown()).transform((value) => value as JsonRecord);
 
 const rule = z.object({
@@ -95,22 +77,16 @@ const rule = z.object({
   scope: z.enum(['Cluster', 'Namespaced', '*']).default('*'),
 });
 
-const clientConfig = z
-  .object({
-    url: z.string().startsWith('https://', 'must be an https URL').optional(),
-    service: z
-      .object({
-        namespace: z.string(),
-        name: z.string(),
-        path: z.string().startsWith('/', 'must start with a slash').optional(),
-        port: z.number().int().min(1).max(65_535).default(443),
-      })
-      .optional(),
-    caBundle: z.base64().optional(),
-  })
-  .refine(({ url, service }) => (url === undefined) !== (service === undefined), {
-    message: 'exactly one of url or service is required',
-  });
+/** The sandbox calls Services only, no URLs. */
+const clientConfig = z.object({
+  service: z.object({
+    namespace: z.string(),
+    name: z.string(),
+    path: z.string().startsWith('/', 'must start with a slash').default('/'),
+    port: z.number().int().min(1).max(65_535).default(443),
+  }),
+  caBundle: z.base64().optional(),
+});
 
 const matchCondition = z.object({
   name: z.string().min(1),
@@ -130,7 +106,6 @@ const webhook = z.object({
   clientConfig,
   rules: z.array(rule).default([]),
   failurePolicy: z.enum(['Fail', 'Ignore']).default('Fail'),
-  matchPolicy: z.enum(['Exact', 'Equivalent']).default('Equivalent'),
   namespaceSelector: selector.optional(),
   objectSelector: selector.optional(),
   sideEffects: z.enum(['None', 'NoneOnDryRun']),

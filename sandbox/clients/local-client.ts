@@ -1,10 +1,18 @@
-import { apiVersionOf, collectionOf, EVENTS, PODS, type ResourceType } from '../api-server/built-in-types.ts';
+import { NETWORKS_ANNOTATION, type NetworkRef, parseAttachments } from '../../model/networks/attachments.ts';
+import {
+  apiVersionOf,
+  collectionOf,
+  EVENTS,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  PODS,
+  type ResourceType,
+} from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { Call, DeleteOptions, User } from '../api-server/requests.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
-import { draftOf, type JsonValue, type KubeObject, type KubePod } from '../objects.ts';
+import type { JsonValue, KubeObject, KubePod } from '../objects.ts';
 
 export interface LocalChange<T> {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
@@ -21,7 +29,7 @@ export interface EventContent {
 export type LocalClient = ReturnType<typeof createLocalClient>;
 
 /** A client in the same process, with the admission, validation and errors of HTTPS. Objects are frozen. */
-export function createLocalClient(server: ApiServer, user: User, now: () => number = Date.now) {
+export function createLocalClient(server: ApiServer, user: User) {
   const { store, registry } = server;
   const call: Call = { user, dryRun: false, warn: () => {} };
   // The only place that casts stored JSON to a typed view.
@@ -52,7 +60,7 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
     ): Promise<T> {
       const target = { ...targetOf(type, object), ...(subresource && { subresource }) };
       const written = await registry.change(target, call, (current) => {
-        const draft = draftOf(current);
+        const draft = structuredClone(current);
         change(viewed(draft));
         return draft;
       });
@@ -63,12 +71,12 @@ export function createLocalClient(server: ApiServer, user: User, now: () => numb
     },
     bind(pod: KubePod, nodeName: string) {
       const body = { target: { kind: 'Node', name: nodeName }, metadata: { uid: pod.metadata.uid ?? '' } };
-      return bindPod(registry, targetOf(PODS, pod), body, call, now());
+      return bindPod(registry, targetOf(PODS, pod), body, call);
     },
     /** Writes an Event about an object. Events are best effort: it never rejects with an ApiError. */
     async record(component: string, involved: KubeObject, occurrence: EventContent) {
       try {
-        await recordEvent(client, component, involved, occurrence, timestamp(now()));
+        await recordEvent(client, component, involved, occurrence, timestamp(Date.now()));
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
       }
@@ -137,4 +145,10 @@ export async function recordEvent(
     reportingComponent: component,
     reportingInstance: '',
   });
+}
+
+/** The first network of a pod that has no definition. @throws ParseError if the annotation is malformed */
+export function undefinedNetwork(client: LocalClient, { metadata }: KubePod): NetworkRef | undefined {
+  const attachments = parseAttachments(metadata.annotations?.[NETWORKS_ANNOTATION] ?? '', metadata.namespace ?? '');
+  return attachments.find(({ namespace, name }) => !client.get(NETWORK_ATTACHMENT_DEFINITIONS, namespace, name));
 }

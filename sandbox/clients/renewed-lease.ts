@@ -9,8 +9,6 @@ export interface RenewedLeaseOptions {
   readonly holder: string;
   readonly durationSeconds: number;
   readonly intervalSeconds: number;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -37,15 +35,14 @@ export class RenewedLease {
     await this.#writing;
   }
 
-  /** Stops and gives it up, as kube-scheduler does when it exits. */
   async release(): Promise<void> {
     await this.stop();
     await this.#write('').catch(this.#options.onFault);
   }
 
   async #write(holderIdentity: string): Promise<void> {
-    const { client, metadata, durationSeconds, now } = this.#options;
-    const renewTime = formatMicroTime(BigInt(now()) * 1000n);
+    const { client, metadata, durationSeconds } = this.#options;
+    const renewTime = formatMicroTime(BigInt(Date.now()) * 1000n);
     const spec = { holderIdentity, leaseDurationSeconds: Math.round(durationSeconds), renewTime };
     const lease: KubeObject = { apiVersion: apiVersionOf(LEASES), kind: LEASES.kind, metadata, spec };
     if (!client.get(LEASES, metadata.namespace, metadata.name)) await client.create(LEASES, lease);

@@ -16,7 +16,6 @@ interface SandboxOptions {
   /** An empty directory for all files. Keep the path short: Unix socket paths are limited to 107 bytes. */
   readonly directory: string;
   readonly nodes: readonly NodeDescription[];
-  /** The API server's port on 127.0.0.1. Default: any free one. */
   readonly port?: number;
   readonly components?: Components;
   /** Processes that stand for containers. Default: every container is ready, and no port of a pod has a listener. */
@@ -24,10 +23,7 @@ interface SandboxOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-/**
- * API server, scheduler, virt-controller and a kubelet for each node. @throws HostError, ParseError,
- * SchedulerConfigurationError
- */
+/** With a kubelet for each node. @throws HostError, ParseError, SchedulerConfigurationError */
 export function createSandbox(options: SandboxOptions) {
   const { directory, onFault = () => {} } = options;
   const routes = new Map<string, Endpoint>();
@@ -84,10 +80,7 @@ export function createSandbox(options: SandboxOptions) {
       if (endpoint) routes.set(`${namespace}/${service}`, endpoint);
       else routes.delete(`${namespace}/${service}`);
     },
-    /**
-     * Another scheduler, for pods with its name. @param hostName its name in its Lease @throws
-     * SchedulerConfigurationError
-     */
+    /** Another scheduler. @param hostName its name in its Lease @throws SchedulerConfigurationError */
     async addScheduler(text: unknown, hostName?: string) {
       const configuration = parseSchedulerConfiguration(text);
       const added = createScheduler({ client: schedulerClient, configuration, hostName, onFault });

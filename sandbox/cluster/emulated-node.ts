@@ -9,8 +9,7 @@ import type { KubePod } from '../objects.ts';
 import { createGuests } from '../qemu/guests.ts';
 
 /** A node; settings of its kubelet that are absent have the defaults in `settingsOf`. */
-export interface NodeDescription
-  extends Partial<Omit<EmulatedKubelet, 'version' | 'host' | 'reserved' | 'staticMemory'>> {
+export interface NodeDescription extends Partial<Omit<EmulatedKubelet, 'version' | 'host' | 'reserved'>> {
   readonly name: string;
   readonly host: HostDescription;
   /** CPU list of the CPUs that no container gets exclusively. Default: the first core. */

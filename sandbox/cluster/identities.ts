@@ -39,18 +39,16 @@ interface Access {
   readonly server: string;
   readonly ca: string;
   readonly token: string;
-  /** The name of cluster, user and context. Default `plumbline-sandbox`. */
-  readonly name?: string;
-  readonly namespace?: string;
 }
 
-export function kubeconfig({ server, ca, token, name = 'plumbline-sandbox', namespace }: Access): string {
+export function kubeconfig({ server, ca, token }: Access): string {
+  const name = 'plumbline-sandbox';
   return stringify({
     apiVersion: 'v1',
     kind: 'Config',
     clusters: [{ name, cluster: { server, 'certificate-authority-data': Buffer.from(ca).toString('base64') } }],
     users: [{ name, user: { token } }],
-    contexts: [{ name, context: { cluster: name, user: name, ...(namespace !== undefined && { namespace }) } }],
+    contexts: [{ name, context: { cluster: name, user: name } }],
     'current-context': name,
   });
 }

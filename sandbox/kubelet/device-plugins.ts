@@ -1,10 +1,9 @@
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Server, status } from '@grpc/grpc-js';
+import { Server } from '@grpc/grpc-js';
 import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import {
   createDevicePluginClient,
-  DEVICE_PLUGIN_VERSION,
   type DevicePluginClient,
   HEALTHY,
   KUBELET_SOCKET,
@@ -15,7 +14,7 @@ import {
   type RegistrationServer,
   RegistrationService,
 } from '../../kube/kubelet-api/gen/device-plugin.ts';
-import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
+import { bindUnix, closeServer, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
 
 interface DevicePluginsDeps {
@@ -31,7 +30,6 @@ interface Plugin {
 }
 
 const NO_DEADLINE_SECONDS = 24 * 3600;
-const EXTENDED_RESOURCE = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 
 export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps) {
   const plugins = new Map<string, Plugin>();
@@ -59,17 +57,7 @@ export function createDevicePlugins({ directory, onDevices }: DevicePluginsDeps)
     client.close();
   };
 
-  const register = ({ version, endpoint, resourceName, options }: RegisterRequest) => {
-    if (version !== DEVICE_PLUGIN_VERSION) {
-      const supported = `supported versions are [${DEVICE_PLUGIN_VERSION}]`;
-      throw new RpcError(
-        status.UNKNOWN,
-        `requested API version "${version}" is not supported by kubelet. ${supported}`,
-      );
-    }
-    if (!EXTENDED_RESOURCE.test(resourceName)) {
-      throw new RpcError(status.UNKNOWN, `the ResourceName "${resourceName}" is invalid`);
-    }
+  const register = ({ endpoint, resourceName, options }: RegisterRequest) => {
     plugins.get(resourceName)?.ended.abort();
     const plugin: Plugin = {
       client: createDevicePluginClient(join(directory, endpoint)),

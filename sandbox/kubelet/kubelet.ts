@@ -27,14 +27,12 @@ interface KubeletOptions {
   /** The result of a pod's readiness probes, read every second. Default: ready. */
   readonly isReady?: (pod: KubePod) => boolean;
   readonly retrySeconds?: number;
-  /** Milliseconds since 1970. */
-  readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
 
 const PROBE_INTERVAL_MILLISECONDS = 1000;
 
-/** The kubelet's defaults. Without its Lease the node lifecycle controller considers the node lost. */
+/** The kubelet's defaults. */
 const LEASE = { durationSeconds: 40, intervalSeconds: 10 };
 
 const DEFAULT_RESOURCES = {
@@ -45,18 +43,11 @@ const DEFAULT_RESOURCES = {
   'devices.kubevirt.io/vhost-net': '1k',
 };
 
-/**
- * A kubelet by the real rules (model/kubelet), with the real one's files and two gRPC APIs; runs pods in `containers`.
- */
+/** By the real rules (model/kubelet), with the real one's files and two gRPC APIs; runs pods in `containers`. */
 export function createKubelet(options: KubeletOptions) {
-  const { name, settings, directory, client, now = Date.now, onFault = () => {}, retrySeconds = 2 } = options;
-  const { containers = NO_CONTAINERS, isReady } = options;
-  const facts: KubeletFacts = {
-    name,
-    settings,
-    labels: options.labels ?? {},
-    resources: { ...DEFAULT_RESOURCES, ...options.resources },
-  };
+  const { name, settings, directory, client, onFault = () => {}, retrySeconds = 2 } = options;
+  const { containers = NO_CONTAINERS, isReady, labels = {} } = options;
+  const facts: KubeletFacts = { name, settings, labels, resources: { ...DEFAULT_RESOURCES, ...options.resources } };
   let managers: Managers;
   let end = () => {};
   let probing: NodeJS.Timeout | undefined;
@@ -67,7 +58,7 @@ export function createKubelet(options: KubeletOptions) {
     return line;
   };
 
-  const publish = () => publishNode(client, facts, managers.state.pools, now());
+  const publish = () => publishNode(client, facts, managers.state.pools);
 
   const plugins = createDevicePlugins({
     directory: join(directory, 'device-plugins'),
@@ -78,7 +69,6 @@ export function createKubelet(options: KubeletOptions) {
   });
   const worker = createPodWorker({
     client,
-    now,
     retrySeconds,
     preStart: plugins.preStart,
     containers,
@@ -91,7 +81,6 @@ export function createKubelet(options: KubeletOptions) {
     client,
     metadata: { name, namespace: 'kube-node-lease' },
     holder: name,
-    now,
     onFault,
   });
 
@@ -99,9 +88,8 @@ export function createKubelet(options: KubeletOptions) {
 
   const podResources = createPodResources({
     directory: join(directory, 'pod-resources'),
-    pods: () => ledger.pods(),
+    pods: ledger.pods,
     state: () => managers.state,
-    numaIds: () => managers.numaIds,
     allocatableCpus:
       settings.cpuManagerPolicy === 'static' ? settings.host.online.minus(settings.reserved) : CpuSet.EMPTY,
   });
@@ -146,7 +134,7 @@ export function createKubelet(options: KubeletOptions) {
       if (isReady) probing = setInterval(probe, PROBE_INTERVAL_MILLISECONDS);
       await line;
     },
-    /** Simulates that all containers of a pod on this node exit with 0. Ignores pods without resources here. */
+    /** All containers of a pod exit with 0. Ignores pods that are not on this node. */
     async exit(podUID: string) {
       const entry = ledger.get(podUID);
       if (entry !== undefined) await worker.complete(entry.pod);

@@ -8,22 +8,18 @@ import type { Host } from '../../model/host.ts';
 import type { ContainerPlacement } from '../../model/kubelet/admission.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
 import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
-import type { CellMemory } from '../../model/kubelet/memory-state.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
-import type { RejectionReason } from '../../model/kubelet/provider.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/static-policy.ts';
 import type { KubePod } from '../objects.ts';
 import { rpcText } from './pod-worker.ts';
 import {
   createStateFile,
-  MEMORY_STATE_FILE,
   readDeviceCheckpoint,
   readStateFile,
-  type StateFile,
+  replaceFile,
   StateFileError,
   writeDeviceCheckpoint,
-  writeMemoryState,
 } from './state-files.ts';
 
 export interface EmulatedKubelet {
@@ -35,8 +31,6 @@ export interface EmulatedKubelet {
   readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
   readonly topologyManagerPolicy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
   readonly topologyManagerScope: 'container' | 'pod';
-  /** The memory of each NUMA node, under the static memory manager. Default: policy None. */
-  readonly staticMemory?: readonly CellMemory[];
 }
 
 class KubeletSettingsError extends PlumblineError {
@@ -56,10 +50,6 @@ export function kubeletConfiguration(settings: EmulatedKubelet): string {
     }),
     topologyManagerPolicy: settings.topologyManagerPolicy,
     topologyManagerScope: settings.topologyManagerScope,
-    ...(settings.staticMemory && {
-      memoryManagerPolicy: 'Static',
-      reservedMemory: settings.staticMemory.map(({ id, reserved = {} }) => ({ numaNode: id, limits: reserved })),
-    }),
   });
 }
 
@@ -71,20 +61,12 @@ export function rulesOf(settings: EmulatedKubelet): Kubelet {
     reserved: settings.reserved,
     cpuManager: { policy: settings.cpuManagerPolicy, options: settings.cpuManagerPolicyOptions },
     topologyManager: { policy: settings.topologyManagerPolicy, scope: settings.topologyManagerScope },
-    memoryManager: settings.staticMemory && { policy: 'Static', cells: settings.staticMemory },
   });
   if ('unpredictable' in rules) throw new KubeletSettingsError(rules.unpredictable);
   return rules;
 }
 
-type Outcome =
-  | { readonly admitted: true; readonly containers: readonly ContainerPlacement[] }
-  | { readonly admitted: false; readonly reason: RejectionReason; readonly message: string };
-
-/**
- * The kubelet's container managers. The model decides; this code writes and notifies. Calls must not overlap, as in the
- * kubelet, where one hung plugin blocks every pod.
- */
+/** The model decides; this code writes and notifies. Calls must not overlap, as in the kubelet. */
 export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
 interface ManagersDeps {
@@ -108,13 +90,13 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     state = { ...state, defaultSet: checked.defaultSet };
   }
   // Under policy none nothing is tracked, and the file records that policy.
-  const file: StateFile = await createStateFile(statePath, settings.cpuManagerPolicy, {
+  const file = await createStateFile(statePath, settings.cpuManagerPolicy, {
     defaultSet: rules.cpu ? state.defaultSet : CpuSet.EMPTY,
     assignments: state.assignments,
   });
 
-  const writeMemory = () => writeMemoryState(join(directory, MEMORY_STATE_FILE), state.memory, rules.topology.numaIds);
-  await writeMemory();
+  const noMemory = JSON.stringify({ policyName: 'None', machineState: {}, checksum: 0 });
+  await replaceFile(join(directory, 'memory_manager_state'), noMemory);
 
   const give = async (uid: string, containers: readonly ContainerPlacement[]) => {
     for (const { name, cpus, devices: assigned } of containers) {
@@ -128,12 +110,11 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
     get state() {
       return state;
     },
-    numaIds: rules.topology.numaIds,
     setDevices(resource: string, devices: readonly Device[]) {
       state = { ...state, pools: new Map(state.pools).set(resource, { devices }) };
     },
     /** Admits a pod and assigns its CPUs and devices. A known pod is checked again and keeps its resources. */
-    async admit(pod: KubePod): Promise<Outcome> {
+    async admit(pod: KubePod) {
       const uid = pod.metadata.uid ?? '';
       const admission = rules.admit(state, podRequestOf(pod, uid));
       if (!admission.admitted) return admission;
@@ -142,7 +123,7 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
       } catch (error) {
         await file.release(uid);
         return {
-          admitted: false,
+          admitted: false as const,
           reason: 'UnexpectedAdmissionError',
           message: `Allocate failed due to ${rpcText(error)}, which is unexpected`,
         };
@@ -150,14 +131,12 @@ export async function openManagers({ settings, directory, allocate }: ManagersDe
       // Plugins may have sent lists during the admission: their newest lists stay.
       state = { ...admission.state, pools: state.pools };
       await writeDeviceCheckpoint(devicePath, state.devices);
-      await writeMemory();
-      return { admitted: true, containers: admission.containers };
+      return { admitted: true as const };
     },
     async release(uid: string) {
       state = rules.remove(state, uid);
       await file.release(uid);
       await writeDeviceCheckpoint(devicePath, state.devices);
-      await writeMemory();
     },
   };
 }

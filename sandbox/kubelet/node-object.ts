@@ -10,9 +10,7 @@ export interface KubeletFacts {
   readonly name: string;
   readonly settings: EmulatedKubelet;
   readonly labels: Readonly<Record<string, string>>;
-  /**
-   * Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated.
-   */
+  /** Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated. */
   readonly resources: Readonly<Record<string, string>>;
 }
 
@@ -83,15 +81,14 @@ export function nodeObjectOf(
   };
 }
 
-/** Creates or updates the Node. Devices without a registered plugin are not allocatable. @param now ms since 1970 */
+/** Creates or updates the Node. Devices without a registered plugin are not allocatable. */
 export async function publishNode(
   client: LocalClient,
   facts: KubeletFacts,
   pools: KubeletState['pools'],
-  now: number,
 ): Promise<void> {
   const devices = new Map([...pools].map(([resource, pool]) => [resource, pool.devices]));
-  const desired = nodeObjectOf(facts, devices, timestamp(now));
+  const desired = nodeObjectOf(facts, devices, timestamp(Date.now()));
   const present = client.get(NODES, undefined, facts.name);
   if (!present) {
     await client.create(NODES, desired);

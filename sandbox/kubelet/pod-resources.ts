@@ -12,34 +12,23 @@ import { bindUnix, closeServer, RpcError, SERVER_OPTIONS, unaryHandler } from '.
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import type { KubePod } from '../objects.ts';
-import { nodesOfMask } from './state-files.ts';
 
 interface PodResourcesDeps {
   readonly directory: string;
   readonly pods: () => Iterable<KubePod>;
   readonly state: () => KubeletState;
-  readonly numaIds: () => readonly number[];
   /** The CPUs that the CPU manager can assign; empty under policy none. */
   readonly allocatableCpus: CpuSet;
 }
 
-/** Calls per second, and burst, before callers get ResourceExhausted; as in the kubelet. */
-const QPS = 100;
-const BURST = 10;
-
 /** Serves PodResources v1: the CPUs and devices of each container. */
-export function createPodResources({ directory, pods, state, numaIds, allocatableCpus }: PodResourcesDeps) {
+export function createPodResources({ directory, pods, state, allocatableCpus }: PodResourcesDeps) {
   const socket = join(directory, 'kubelet.sock');
-  const admit = createRateLimit();
   let server: Server | undefined;
 
   const lister: PodResourcesListerServer = {
-    list: unaryHandler(() => {
-      admit();
-      return { podResources: [...pods()].map((pod) => describePod(pod, state(), numaIds())) };
-    }),
+    list: unaryHandler(() => ({ podResources: [...pods()].map((pod) => describePod(pod, state())) })),
     getAllocatableResources: unaryHandler(() => {
-      admit();
       const devices = [...state().pools].flatMap(([resource, pool]) => {
         const healthy = pool.devices.filter((device) => device.healthy);
         // Once for each NUMA node of a device; a device whose topology names none is not listed.
@@ -71,7 +60,7 @@ export function createPodResources({ directory, pods, state, numaIds, allocatabl
 }
 
 /** Init containers that end are not listed; restartable ones are. */
-function describePod(pod: KubePod, state: KubeletState, numaIds: readonly number[]): PodResources {
+function describePod(pod: KubePod, state: KubeletState): PodResources {
   const { uid = '', name, namespace = '' } = pod.metadata;
   const sidecars = (pod.spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
   const containers = [...sidecars, ...pod.spec.containers].map((container): ContainerResources => {
@@ -84,9 +73,7 @@ function describePod(pod: KubePod, state: KubeletState, numaIds: readonly number
         const nodes = pool.filter((device) => ids.has(device.id)).flatMap((device) => device.nodes ?? []);
         return containerDevices(resource, [...ids], nodes.length > 0 ? nodes : undefined);
       }),
-      memory: (state.memory?.blocks.get(uid)?.get(container.name) ?? []).map(({ type, size, mask }) => {
-        return { memoryType: type, size, topology: { nodes: nodesOfMask(mask, numaIds).map((ID) => ({ ID })) } };
-      }),
+      memory: [],
       dynamicResources: [],
     };
   });
@@ -100,16 +87,4 @@ function containerDevices(
 ): ContainerDevices {
   const topology = nodes && { nodes: [...new Set(nodes)].map((ID) => ({ ID })) };
   return { resourceName, deviceIds, topology };
-}
-
-function createRateLimit(): () => void {
-  let tokens = BURST;
-  let last = performance.now();
-  return () => {
-    const now = performance.now();
-    tokens = Math.min(BURST, tokens + ((now - last) / 1000) * QPS);
-    last = now;
-    if (tokens < 1) throw new RpcError(status.RESOURCE_EXHAUSTED, 'rejected by rate limit');
-    tokens--;
-  };
 }

@@ -4,8 +4,7 @@ import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type EventContent, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { undefinedNetwork } from '../clients/networks.ts';
+import { type EventContent, type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
 import { conditionsOf, type JsonRecord, type KubePod, type ObjectCondition, setCondition } from '../objects.ts';
 
 export interface Containers {
@@ -21,17 +20,14 @@ export const NO_CONTAINERS: Containers = {
 
 interface PodWorkerDeps {
   readonly client: LocalClient;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
   readonly retrySeconds: number;
-  /** Calls PreStartContainer of a resource's plugin. @throws KubeletApiError */
   readonly preStart: (resource: string, deviceIds: readonly string[]) => Promise<void>;
   readonly containers: Pick<Containers, 'start'>;
   readonly isReady: (pod: KubePod) => boolean;
   readonly devicesOf: (uid: string, container: string) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** The steps of a pod on its node. Each writes what the user sees: the status, and Events about failures. */
+/** Each step of a pod writes what the user sees: the status, and Events about failures. */
 export type PodWorker = ReturnType<typeof createPodWorker>;
 
 const COMPONENT = 'kubelet';
@@ -57,8 +53,8 @@ function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
 }
 
 export function createPodWorker(deps: PodWorkerDeps) {
-  const { client, now, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
-  const time = () => timestamp(now());
+  const { client, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
+  const time = () => timestamp(Date.now());
   const tell = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
 
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
@@ -130,7 +126,7 @@ export function createPodWorker(deps: PodWorkerDeps) {
   };
 }
 
-/** The name of a gRPC status code in Go: FailedPrecondition, and Canceled with one l. */
+/** As in Go: FailedPrecondition, and Canceled with one l. */
 function goName(code: number): string {
   const words = (status[code] ?? 'UNKNOWN').toLowerCase().split('_');
   return words
@@ -147,11 +143,7 @@ export function rpcText(error: unknown): string {
   return `rpc error: code = ${goName(code)} desc = ${String(cause.details ?? '')}`;
 }
 
-/**
- * A kubelet's changes to the status, applied to a draft of the pod. Times are RFC 3339 with a precision of one second.
- */
-
-/** Refused at admission. This is permanent: a pod never leaves Failed. */
+/** Refused at admission, permanently. @param now RFC 3339, like all times here */
 export function setRejected(pod: KubePod, reason: string, message: string, now: string): void {
   pod.status = {
     ...pod.status,
@@ -185,7 +177,7 @@ export function setRunning(pod: KubePod, now: string, ready = true): void {
     ...pod.status,
     phase: 'Running',
     startTime: pod.status?.startTime ?? now,
-    // One that is there belongs to a process that serves it.
+    // An address that is there belongs to a process that serves it.
     podIP: pod.status?.podIP ?? POD_IP,
     podIPs: pod.status?.podIPs ?? [{ ip: POD_IP }],
   };
@@ -217,7 +209,7 @@ function setSucceeded(pod: KubePod, now: string): void {
   }
 }
 
-/** The id of a container. It is also the name of a cgroup directory, so it has no special characters. */
+/** It is also the name of a cgroup directory, so it has no special characters. */
 export function containerIdOf(podUID: string, container: string): string {
   return `${podUID}-${container}`;
 }

@@ -1,10 +1,8 @@
-import { open, readFile, rename, writeFile } from 'node:fs/promises';
-import * as z from 'zod';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { deviceCheckpoint } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { DeviceAllocations } from '../../model/kubelet/devices.ts';
-import type { MemoryBlock, MemoryState } from '../../model/kubelet/memory-state.ts';
 import type { CpuAssignments } from '../../model/kubelet/state.ts';
 
 interface CpuState {
@@ -12,35 +10,32 @@ interface CpuState {
   readonly assignments: CpuAssignments;
 }
 
-/** cpu_manager_state, written in the same steps as by the kubelet. */
-export type StateFile = Awaited<ReturnType<typeof createStateFile>>;
-
 export class StateFileError extends PlumblineError {
-  constructor(path: string, why: string, options?: ErrorOptions) {
-    super('cpu-manager-state', `${path}: ${why}; drain the node and remove the file`, options);
+  constructor(path: string, why: string) {
+    super('cpu-manager-state', `${path}: ${why}; drain the node and remove the file`);
   }
 }
 
-const form = z.object({
-  policyName: z.string(),
-  defaultCpuSet: z.string(),
-  entries: z.record(z.string(), z.record(z.string(), z.string())).optional(),
-  checksum: z.number(),
-});
+type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-/**
- * Reads a state file, or undefined if there is none yet.
- * @throws StateFileError if it is torn, has a wrong checksum, or was written by another policy
- */
-export async function readStateFile(path: string, policyName: string): Promise<CpuState | undefined> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+interface CpuManagerCheckpoint {
+  readonly policyName: string;
+  readonly defaultCpuSet: string;
+  readonly entries?: Entries;
+  readonly checksum: number;
+}
+
+const readIfPresent = (path: string) =>
+  readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
     throw error;
   });
+
+/** Undefined if there is no file yet. @throws StateFileError if another policy or another program wrote it */
+export async function readStateFile(path: string, policyName: string): Promise<CpuState | undefined> {
+  const text = await readIfPresent(path);
   if (text === undefined) return undefined;
-  const parsed = form.safeParse(parseJson(path, text));
-  if (!parsed.success) throw new StateFileError(path, 'not a CPU manager checkpoint', { cause: parsed.error });
-  const { policyName: written, defaultCpuSet, entries = {}, checksum } = parsed.data;
+  const { policyName: written, defaultCpuSet, entries = {}, checksum } = JSON.parse(text) as CpuManagerCheckpoint;
   if (checkpointChecksum(written, defaultCpuSet, entries) !== checksum) {
     throw new StateFileError(path, 'checkpoint is corrupted');
   }
@@ -59,7 +54,7 @@ export async function readStateFile(path: string, policyName: string): Promise<C
   return { defaultSet: CpuSet.parse(defaultCpuSet), assignments };
 }
 
-/** Writes the initial state and keeps the file up to date from there. Calls must not overlap. */
+/** Writes cpu_manager_state, and keeps it up to date in the same steps as the kubelet. Calls must not overlap. */
 export async function createStateFile(path: string, policyName: string, initial: CpuState) {
   let { defaultSet } = initial;
   const assignments = new Map([...initial.assignments].map(([uid, containers]) => [uid, new Map(containers)]));
@@ -68,13 +63,13 @@ export async function createStateFile(path: string, policyName: string, initial:
     const textsOf = (containers: ReadonlyMap<string, CpuSet>) =>
       Object.fromEntries([...containers].map(([name, cpus]) => [name, cpus.toString()]));
     const entries = Object.fromEntries([...assignments].map(([uid, containers]) => [uid, textsOf(containers)]));
-    const text = JSON.stringify({
+    const checkpoint: CpuManagerCheckpoint = {
       policyName,
       defaultCpuSet: defaultSet.toString(),
       ...(assignments.size > 0 && { entries }),
       checksum: checkpointChecksum(policyName, defaultSet.toString(), entries),
-    });
-    await replaceFile(path, text);
+    };
+    await replaceFile(path, JSON.stringify(checkpoint));
   };
   await write();
 
@@ -104,34 +99,13 @@ export async function createStateFile(path: string, policyName: string, initial:
   };
 }
 
-/** Writes a temporary file, syncs and renames it: readers see the old or the new state, never a part. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.tmp`;
-  const file = await open(temporary, 'w', 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(temporary, path);
+/** Readers see the old or the new file, never a part. */
+export async function replaceFile(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.tmp`, text, { mode: 0o600 });
+  await rename(`${path}.tmp`, path);
 }
 
-function parseJson(path: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new StateFileError(path, 'torn', { cause: error });
-  }
-}
-
-/**
- * cpu_manager_state: FNV-1a over a Go dump with checksum zero. Source: pkg/kubelet/checkpointmanager/checksum,
- * apimachinery/pkg/util/dump.
- */
-
-type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
-
+/** FNV-1a over a Go dump with checksum zero. Source: pkg/kubelet/checkpointmanager/checksum, apimachinery/pkg/util/dump. */
 export function checkpointChecksum(policyName: string, defaultCpuSet: string, entries: Entries): number {
   const pods = dump(entries, (containers) => `(map[string]string)${dump(containers, (cpus) => `(string)${cpus}`)}`);
   return fnv32a(
@@ -151,46 +125,8 @@ function fnv32a(text: string): number {
   return hash >>> 0;
 }
 
-export const MEMORY_STATE_FILE = 'memory_manager_state';
-
-export const nodesOfMask = (mask: number, numaIds: readonly number[]) =>
-  numaIds.filter((_, bit) => (mask & (1 << bit)) !== 0);
-
-/** The memory manager's state. Source: pkg/kubelet/cm/memorymanager/state/checkpoint.go. */
-export async function writeMemoryState(
-  path: string,
-  memory: MemoryState | undefined,
-  numaIds: readonly number[],
-): Promise<void> {
-  const blockOf = ({ mask, type, size }: MemoryBlock) => ({ numaAffinity: nodesOfMask(mask, numaIds), type, size });
-  const cells = (memory?.cells ?? []).map(({ blocks, group, tables }, bit) => {
-    const memoryMap = [...tables].map(([type, { allocatable, free }]) => {
-      const amounts = { total: allocatable, systemReserved: 0, allocatable, reserved: allocatable - free, free };
-      return [type, amounts];
-    });
-    const node = {
-      numberOfAssignments: blocks,
-      memoryMap: Object.fromEntries(memoryMap),
-      cells: nodesOfMask(group, numaIds),
-    };
-    return [numaIds[bit], node];
-  });
-  const entries = [...(memory?.blocks ?? [])].map(([uid, containers]) => [
-    uid,
-    Object.fromEntries([...containers].map(([name, blocks]) => [name, blocks.map(blockOf)])),
-  ]);
-  const state = {
-    policyName: memory === undefined ? 'None' : 'Static',
-    machineState: Object.fromEntries(cells),
-    ...(entries.length > 0 && { entries: Object.fromEntries(entries) }),
-    checksum: 0,
-  };
-  await writeFile(`${path}.tmp`, JSON.stringify(state));
-  await rename(`${path}.tmp`, path);
-}
-
 export async function readDeviceCheckpoint(path: string): Promise<DeviceAllocations> {
-  const text = await readFile(path, 'utf8').catch(() => undefined);
+  const text = await readIfPresent(path);
   const pods = new Map<string, Map<string, Map<string, ReadonlySet<string>>>>();
   if (text === undefined) return pods;
   for (const entry of deviceCheckpoint.parse(JSON.parse(text)).Data.PodDeviceEntries ?? []) {
@@ -213,9 +149,6 @@ export async function writeDeviceCheckpoint(path: string, allocations: DeviceAll
       })),
     ),
   );
-  await writeFile(
-    `${path}.tmp`,
-    JSON.stringify({ Data: { PodDeviceEntries: entries, RegisteredDevices: {} }, Checksum: 0 }),
-  );
-  await rename(`${path}.tmp`, path);
+  const checkpoint = { Data: { PodDeviceEntries: entries, RegisteredDevices: {} }, Checksum: 0 };
+  await replaceFile(path, JSON.stringify(checkpoint));
 }

@@ -5,10 +5,7 @@ import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
 import { tryLockFile } from '../../native/file-lock.ts';
 
-/**
- * A stand-in for an Open vSwitch daemon: name, pidfile, threads, a socket that responds. It switches no packets; its
- * database has rows for the physnets.
- */
+/** An Open vSwitch daemon that switches nothing: name, pidfile, threads, a socket, database rows for the physnets. */
 const { values } = parseArgs({
   options: {
     name: { type: 'string', default: 'ovs-vswitchd' },

@@ -2,16 +2,11 @@ import { parse } from 'yaml';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 
-/** A duration in Go's notation (`5s`, `1m30s`, `500ms`), converted to milliseconds. */
-const duration = z.string().transform((text, context) => {
-  const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
-  if (parts.length === 0 || parts.map(([part]) => part).join('') !== text) {
-    context.addIssue({ code: 'custom', message: `${JSON.stringify(text)} is no duration, such as 5s or 500ms` });
-    return z.NEVER;
-  }
-  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * units[unit!]!, 0);
-});
+/** Go's notation with a single unit (`5s`, `500ms`), converted to milliseconds. */
+const duration = z
+  .string()
+  .regex(/^\d+(ms|s)$/)
+  .transform((text) => Number.parseInt(text, 10) * (text.endsWith('ms') ? 1 : 1000));
 
 const extender = z.strictObject({
   urlPrefix: z.url({ protocol: /^http$/ }),
@@ -21,10 +16,10 @@ const extender = z.strictObject({
   weight: z.number().int().optional(),
   httpTimeout: duration.default(5_000),
   nodeCacheCapable: z.literal(true, 'the sandbox supports only extenders with a cache of nodes'),
+  /** Not simulated, like `ignorable`: the extender is called for every pod. */
   managedResources: z
     .array(z.strictObject({ name: z.string(), ignoredByScheduler: z.boolean().default(false) }))
     .default([]),
-  /** Not simulated. */
   ignorable: z.boolean().default(false),
 });
 
@@ -60,8 +55,8 @@ export type SchedulerConfiguration = Readonly<z.infer<typeof configuration>>;
 export type ExtenderConfiguration = Readonly<z.infer<typeof extender>>;
 
 class SchedulerConfigurationError extends PlumblineError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('scheduler-configuration', message, options);
+  constructor(message: string, cause: z.ZodError) {
+    super('scheduler-configuration', message, { cause });
   }
 }
 
@@ -70,7 +65,7 @@ export function parseSchedulerConfiguration(source: unknown): SchedulerConfigura
   const result = configuration.safeParse(typeof source === 'string' ? parse(source) : source);
   if (result.success) return result.data;
   const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  throw new SchedulerConfigurationError(`KubeSchedulerConfiguration: ${issues.join('; ')}`, { cause: result.error });
+  throw new SchedulerConfigurationError(`KubeSchedulerConfiguration: ${issues.join('; ')}`, result.error);
 }
 
 export const DEFAULT_CONFIGURATION: SchedulerConfiguration = parseSchedulerConfiguration({

@@ -16,17 +16,8 @@ export interface Load {
 
 const NOT_READY = 'node.kubernetes.io/not-ready';
 
-/**
- * The filters of the default profile, in its order, up to the first that refuses. @param ignored resources that do not
- * count
- */
-export function filterNode(
-  pod: KubePod,
-  requests: Amounts,
-  node: KubeNode,
-  load: Load,
-  ignored: ReadonlySet<string>,
-): Misfit | undefined {
+/** The filters of the default profile up to the first that refuses. */
+export function filterNode(pod: KubePod, requests: Amounts, node: KubeNode, load: Load): Misfit | undefined {
   const tolerated = (taint: Taint) => toleratesAll(pod.spec.tolerations, [taint]);
   if (!filteringTaints({ unschedulable: node.spec?.unschedulable }).every(tolerated)) {
     return { reasons: ['node(s) were unschedulable'], unresolvable: true };
@@ -39,7 +30,7 @@ export function filterNode(
   if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
     return { reasons: ["node(s) didn't match Pod's node affinity/selector"], unresolvable: true };
   }
-  return resourceMisfit(requests, node, load, ignored);
+  return resourceMisfit(requests, node, load);
 }
 
 /** The taints of a node, including the one that the node lifecycle controller sets on a node that is not Ready. */
@@ -49,19 +40,14 @@ function taintsOf({ spec, status }: KubeNode) {
   return ready?.status === 'True' ? taints : [...taints, { key: NOT_READY, effect: 'NoSchedule' }];
 }
 
-function resourceMisfit(
-  requests: Amounts,
-  { status }: KubeNode,
-  { requested, pods }: Load,
-  ignored: ReadonlySet<string>,
-): Misfit | undefined {
+function resourceMisfit(requests: Amounts, { status }: KubeNode, { requested, pods }: Load): Misfit | undefined {
   const allocatable = amountsOf(status?.allocatable);
   const reasons: string[] = [];
   let unresolvable = false;
   const places = allocatable.get('pods');
   if (places !== undefined && BigInt(pods + 1) * 1_000_000_000n > places) reasons.push('Too many pods');
   for (const [name, amount] of requests) {
-    if (amount === 0n || ignored.has(name)) continue;
+    if (amount === 0n) continue;
     const total = allocatable.get(name) ?? 0n;
     if (amount <= total - (requested.get(name) ?? 0n)) continue;
     reasons.push(`Insufficient ${name}`);
@@ -78,26 +64,23 @@ export async function chooseNode(
   nodes: readonly KubeNode[],
   loadOf: (nodeName: string) => Load,
   extenders: readonly Extender[],
-  ignored: ReadonlySet<string>,
 ): Promise<Decision> {
   const requests = podRequests(pod);
   const misfits = new Map<string, Misfit>();
   let feasible = nodes.filter((node) => {
-    const misfit = filterNode(pod, requests, node, loadOf(node.metadata.name), ignored);
+    const misfit = filterNode(pod, requests, node, loadOf(node.metadata.name));
     if (misfit) misfits.set(node.metadata.name, misfit);
     return misfit === undefined;
   });
-  const interested = extenders.filter((extender) => extender.isInterested(pod));
-  for (const extender of interested) {
-    if (feasible.length === 0) break;
-    if (extender.filters) feasible = await filterBy(extender, pod, feasible, misfits);
+  for (const extender of extenders) {
+    if (extender.filters && feasible.length > 0) feasible = await filterBy(extender, pod, feasible, misfits);
   }
   const [only] = feasible;
   if (only === undefined) return { misfits };
   if (feasible.length === 1) return { node: only.metadata.name };
 
   const scores = new Map(feasible.map(({ metadata: { name } }) => [name, -loadOf(name).pods]));
-  await Promise.all(interested.map((extender) => addScores(extender, pod, feasible, scores)));
+  await Promise.all(extenders.map((extender) => addScores(extender, pod, feasible, scores)));
   const [best] = [...scores].sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
   return { node: best![0] };
 }

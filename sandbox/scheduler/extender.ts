@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 import type { JsonValue, KubeNode, KubePod } from '../objects.ts';
-import { asksForAny } from '../pod-requests.ts';
 import type { ExtenderConfiguration } from './configuration.ts';
 
 /** Go types without JSON tags, so keys are the Go names. Source: k8s.io/kube-scheduler/extender/v1/types.go. */
@@ -56,20 +55,16 @@ export type Extender = ReturnType<typeof createExtender>;
 /** kube-scheduler's MaxNodeScore / MaxExtenderPriority. */
 const SCORE_SCALE = 10;
 
-/** Creates a client of one extender with a cache of nodes, equivalent to kube-scheduler's HTTPExtender without TLS. */
+/** A client of one extender with a cache of nodes, equivalent to kube-scheduler's HTTPExtender without TLS. */
 export function createExtender(config: ExtenderConfiguration) {
   const name = config.urlPrefix;
-  const managed = new Set(config.managedResources.map((resource) => resource.name));
   const offer = (pod: KubePod, nodes: readonly KubeNode[]): JsonValue => ({
     Pod: pod,
     Nodes: null,
     NodeNames: nodes.map(({ metadata }) => metadata.name),
   });
   return {
-    name,
     filters: Boolean(config.filterVerb),
-    /** Whether the pod requests one of the managed resources. Without managed resources it is interested in every pod. */
-    isInterested: (pod: KubePod) => managed.size === 0 || asksForAny(pod, managed),
     /** The nodes that pass, and why others do not. @throws ExtenderError */
     async filter(pod: KubePod, nodes: readonly KubeNode[]) {
       const reply = await post(config, config.filterVerb ?? '', offer(pod, nodes));
@@ -91,22 +86,16 @@ async function post(
 ): Promise<unknown> {
   const url = `${urlPrefix.replace(/\/+$/, '')}/${verb}`;
   const fail = (message: string, cause?: unknown) => new ExtenderError(urlPrefix, message, { cause });
-  let text: string;
   try {
     const headers = { 'content-type': 'application/json' };
     const signal = AbortSignal.timeout(httpTimeout);
     const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body), signal });
     if (response.status !== 200) throw fail(`failed ${verb} with extender at URL ${url}, code ${response.status}`);
-    text = await response.text();
+    return await response.json();
   } catch (error) {
     if (error instanceof ExtenderError) throw error;
     const { name, message, cause } = error as Error;
     if (name === 'TimeoutError') throw fail(`${verb}: no answer within ${httpTimeout} ms`, error);
     throw fail(`${verb}: ${cause instanceof Error ? cause.message : message}`, error);
-  }
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw fail(`${verb}: the reply is no JSON`, error);
   }
 }

@@ -13,17 +13,15 @@ import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './
 
 const COMPONENT = 'default-scheduler';
 
-/** The PodScheduled condition and a FailedScheduling Event. @param now ms since 1970 */
 async function reportFailure(
   client: LocalClient,
   pod: KubePod,
   reason: 'Unschedulable' | 'SchedulerError',
   message: string,
-  now: number,
 ): Promise<void> {
   const change = (draft: KubePod) => {
     const condition = { type: 'PodScheduled', status: 'False', reason, message };
-    setCondition(conditionsOf(draft), condition, timestamp(now));
+    setCondition(conditionsOf(draft), condition, timestamp(Date.now()));
   };
   await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   await client.record(COMPONENT, pod, { type: 'Warning', reason: 'FailedScheduling', message });
@@ -34,10 +32,6 @@ interface SchedulerOptions {
   readonly configuration?: SchedulerConfiguration;
   /** Its name in the Lease of its election. Default: this machine's. */
   readonly hostName?: string | undefined;
-  /** Seconds that a rejected pod waits without an event. Default 300, as in kube-scheduler. */
-  readonly flushSeconds?: number;
-  /** Milliseconds since 1970, for conditions. */
-  readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -48,15 +42,13 @@ const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.
 
 /** One pod at a time, with concurrent bindings. A pod counts on its node from the decision (assumed) on. */
 export function createScheduler(options: SchedulerOptions) {
-  const { client, configuration = DEFAULT_CONFIGURATION, now = Date.now, onFault = () => {} } = options;
+  const { client, configuration = DEFAULT_CONFIGURATION, onFault = () => {} } = options;
   const extenders = configuration.extenders.map((extender) => createExtender(extender));
   const names = schedulerNames(configuration);
-  const ignored = ignoredResources(configuration);
   const queue = createSchedulingQueue({
     now: () => performance.now(),
     initialBackoffSeconds: configuration.podInitialBackoffSeconds,
     maxBackoffSeconds: configuration.podMaxBackoffSeconds,
-    flushSeconds: options.flushSeconds ?? 300,
   });
   const nodes = new Map<string, KubeNode>();
   const pods = new Map<string, KubePod>();
@@ -69,7 +61,7 @@ export function createScheduler(options: SchedulerOptions) {
   };
   const bindings = new Set<Promise<void>>();
   const ends: (() => void)[] = [];
-  const lease = leaseOf(configuration, options.hostName ?? hostname(), { client, now, onFault });
+  const lease = leaseOf(configuration, options.hostName ?? hostname(), { client, onFault });
   let timer: NodeJS.Timeout | undefined;
   let loop: Promise<void> | undefined;
   let running = false;
@@ -77,7 +69,7 @@ export function createScheduler(options: SchedulerOptions) {
   const failed = async (pod: KubePod, error: unknown) => {
     onFault(error);
     queue.failed(pod.metadata.uid ?? '');
-    await reportFailure(client, pod, 'SchedulerError', (error as Error).message, now());
+    await reportFailure(client, pod, 'SchedulerError', (error as Error).message);
   };
 
   const bind = async (pod: KubePod, nodeName: string) => {
@@ -95,7 +87,7 @@ export function createScheduler(options: SchedulerOptions) {
     const pod = pods.get(uid);
     if (!pod || !isWaiting(pod, names)) return queue.remove(uid);
     try {
-      const decision = await chooseNode(pod, [...nodes.values()], loadOf, extenders, ignored);
+      const decision = await chooseNode(pod, [...nodes.values()], loadOf, extenders);
       if ('node' in decision) {
         assumed.set(uid, decision.node);
         const binding = bind(pod, decision.node).finally(() => {
@@ -106,7 +98,7 @@ export function createScheduler(options: SchedulerOptions) {
         return;
       }
       queue.unschedulable(uid);
-      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(nodes.size, decision.misfits), now());
+      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(nodes.size, decision.misfits));
     } catch (error) {
       await failed(pod, error);
     }
@@ -116,7 +108,6 @@ export function createScheduler(options: SchedulerOptions) {
     for (let uid = queue.pop(); uid !== undefined; uid = running ? queue.pop() : undefined) await attempt(uid);
   };
 
-  /** Runs the loop until the queue is empty, and again when a pod is due. */
   function pump() {
     clearTimeout(timer);
     if (!running || loop !== undefined) return;
@@ -174,7 +165,7 @@ export function createScheduler(options: SchedulerOptions) {
 function leaseOf(
   { leaderElection }: SchedulerConfiguration,
   hostName: string,
-  deps: Pick<RenewedLeaseOptions, 'client' | 'now' | 'onFault'>,
+  deps: Pick<RenewedLeaseOptions, 'client' | 'onFault'>,
 ): RenewedLease | undefined {
   if (!leaderElection?.leaderElect) return undefined;
   return new RenewedLease({
@@ -189,11 +180,6 @@ function leaseOf(
 
 function schedulerNames({ profiles }: SchedulerConfiguration): ReadonlySet<string> {
   return new Set(profiles?.map(({ schedulerName }) => schedulerName) ?? [COMPONENT]);
-}
-
-function ignoredResources({ extenders }: SchedulerConfiguration): ReadonlySet<string> {
-  const managed = extenders.flatMap(({ managedResources }) => managedResources);
-  return new Set(managed.filter(({ ignoredByScheduler }) => ignoredByScheduler).map(({ name }) => name));
 }
 
 function isWaiting({ spec, metadata }: KubePod, names: ReadonlySet<string>): boolean {

@@ -5,8 +5,6 @@ interface SchedulingQueueOptions {
   readonly now: () => number;
   readonly initialBackoffSeconds: number;
   readonly maxBackoffSeconds: number;
-  /** Seconds that a pod waits without an event. kube-scheduler's podMaxInUnschedulablePodsDuration: 300. */
-  readonly flushSeconds: number;
 }
 
 interface Waiting {
@@ -16,12 +14,14 @@ interface Waiting {
   seenSignals: number;
 }
 
+/** Seconds that a rejected pod waits without an event: podMaxInUnschedulablePodsDuration of kube-scheduler. */
+const FLUSH_SECONDS = 300;
+
 /**
  * kube-scheduler's queue. Active pods are first in, first out; a rejected pod waits for an event or the flush; a pod
  * whose attempt failed backs off. An event makes rejected pods active at once, as with SchedulerPopFromBackoffQ (1.33).
  */
-export function createSchedulingQueue(options: SchedulingQueueOptions) {
-  const { now, initialBackoffSeconds, maxBackoffSeconds, flushSeconds } = options;
+export function createSchedulingQueue({ now, initialBackoffSeconds, maxBackoffSeconds }: SchedulingQueueOptions) {
   const pods = new Map<string, Waiting>();
   let signals = 0;
 
@@ -40,7 +40,7 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
       case 'errorBackoff':
         return waiting.since + backoffMs(waiting);
       case 'unschedulable':
-        return waiting.since + flushSeconds * 1000;
+        return waiting.since + FLUSH_SECONDS * 1000;
       case 'inFlight':
         return Number.POSITIVE_INFINITY;
     }
@@ -49,7 +49,6 @@ export function createSchedulingQueue(options: SchedulingQueueOptions) {
     [...pods].find(([, waiting]) => states.includes(waiting.state) && dueAt(waiting) <= now())?.[0];
 
   return {
-    /** A pod that is new or has changed: it is tried at once. */
     add(uid: string) {
       if (pods.get(uid)?.state !== 'inFlight') enter(uid, 'active');
       else signals++;

@@ -120,10 +120,7 @@ function interfaceName(network: string): string {
   return `pod${hash.toString(16).padStart(16, '0').slice(0, 11)}`;
 }
 
-/**
- * The containers of a launcher, as in KubeVirt's renderer (pkg/virt-controller/services): names and amounts, with the
- * sidecars of features. Commands, environments and mounts are left out.
- */
+/** Of containers only names and amounts, with the sidecars of features: no commands, environments and mounts. */
 
 const IMAGE = 'quay.io/kubevirt/virt-launcher:sandbox';
 const OVERHEAD_MIB = 400;
@@ -194,7 +191,7 @@ function launchSecurity(vmi: KubeVmi): string[] {
 
 const count = (value: JsonValue | undefined) => (typeof value === 'number' ? value : 0);
 
-export function dedicatedCpus(vmi: KubeVmi): number {
+function dedicatedCpus(vmi: KubeVmi): number {
   const supplemental = count(at(vmi, 'spec', 'domain', 'ioThreads', 'supplementalPoolThreadCount'));
   const cpus = vcpusOf(vmi) + supplemental;
   if (at(vmi, 'spec', 'domain', 'cpu', 'isolateEmulatorThread') !== true) return cpus;

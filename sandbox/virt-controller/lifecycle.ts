@@ -52,7 +52,6 @@ const isWanted = (machine: KubeObject) => ['Always', 'RerunOnFailure', 'Once'].i
 export const isFinal = (phase: string | undefined): phase is 'Failed' | 'Succeeded' =>
   phase === 'Failed' || phase === 'Succeeded';
 
-/** Whether a machine whose instance has ended gets another one. */
 function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean {
   const strategy = strategyOf(machine);
   return isFinal(phase) && (strategy === 'Always' || (strategy === 'RerunOnFailure' && phase === 'Failed'));
@@ -61,13 +60,10 @@ function isStartedAgain(machine: KubeObject, phase: string | undefined): boolean
 const MIN_PAUSE_SECONDS = 10;
 const MAX_PAUSE_SECONDS = 300;
 
-/**
- * 10 n² and up to half as much at random, at most 300 s. Source: KubeVirt, calculateStartBackoffTime in
- * pkg/virt-controller/watch/vm/vm.go. @param random from 0 to 1
- */
-export function startPause(failures: number, random: number): number {
+/** 10 n² and up to half as much at random. Source: KubeVirt, calculateStartBackoffTime in pkg/virt-controller/watch/vm/vm.go */
+function startPauseSeconds(failures: number): number {
   const seconds = MIN_PAUSE_SECONDS * failures ** 2;
-  return Math.min(MAX_PAUSE_SECONDS, seconds + Math.floor(random * (seconds / 2 + 1)));
+  return Math.min(MAX_PAUSE_SECONDS, seconds + Math.floor(Math.random() * (seconds / 2 + 1)));
 }
 
 /** The part of a machine's status about instances that end before they run. */
@@ -81,8 +77,7 @@ export interface StartFailure {
 const hasRun = ({ status }: KubeVmi) =>
   ((status?.['phaseTransitionTimestamps'] ?? []) as { phase?: string }[]).some(({ phase }) => phase === 'Running');
 
-/** @param now milliseconds since 1970 */
-function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined, now: number): StartFailure | undefined {
+function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined): StartFailure | undefined {
   const recorded = at(machine, 'status', 'startFailure') as StartFailure | undefined;
   if (!isWanted(machine)) return undefined;
   if (vmi === undefined) return recorded;
@@ -90,13 +85,11 @@ function startFailureOf(machine: KubeObject, vmi: KubeVmi | undefined, now: numb
   const { uid = '' } = vmi.metadata;
   if (!isFinal(vmi.status?.phase) || recorded?.lastFailedVMIUID === uid) return recorded;
   const consecutiveFailCount = (recorded?.consecutiveFailCount ?? 0) + 1;
-  const retryAt = now + startPause(consecutiveFailCount, Math.random()) * 1000;
+  const retryAt = Date.now() + startPauseSeconds(consecutiveFailCount) * 1000;
   return { consecutiveFailCount, lastFailedVMIUID: uid, retryAfterTimestamp: timestamp(retryAt) };
 }
 
-/**
- * The instance of a machine: its template with the template's labels and annotations, and none of the machine's own.
- */
+/** The template with the template's labels and annotations, and none of the machine's own. */
 export function instanceOf(machine: KubeObject): KubeVmi {
   const template = at(machine, 'spec', 'template');
   const spec = at(template, 'spec');
@@ -130,9 +123,7 @@ export function phaseOf(vmi: KubeVmi, pod: KubePod | undefined): string {
 
 const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
 
-/**
- * The status that virt-controller and virt-handler write. An instance that starts paused is paused from its first run.
- */
+/** As virt-controller and virt-handler write it. An instance that starts paused is paused from its first run. */
 export function instanceStatusOf(vmi: KubeVmi, phase: string, pod: KubePod | undefined, time: string) {
   const status: NonNullable<KubeVmi['status']> = { ...vmi.status, phase };
   const { nodeName } = pod?.spec ?? {};
@@ -152,7 +143,6 @@ export function instanceStatusOf(vmi: KubeVmi, phase: string, pod: KubePod | und
   return status;
 }
 
-/** The status of a machine for a phase of its instance; undefined: there is no instance. */
 function machineStatusOf(phase: string | undefined, startFailure?: StartFailure): JsonRecord {
   let printableStatus = phase === 'Running' ? 'Running' : 'Starting';
   if (phase === undefined) printableStatus = 'Stopped';
@@ -165,8 +155,7 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
   };
 }
 
-/** Reconciles a VirtualMachine: creates or deletes its instance and writes its status. */
-export function createMachineSync(client: LocalClient, takeLater: Turns['takeLater'], now: () => number) {
+export function createMachineSync(client: LocalClient, takeLater: Turns['takeLater']) {
   const end = async (machine: KubeObject, vmi: KubeVmi | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
@@ -182,8 +171,8 @@ export function createMachineSync(client: LocalClient, takeLater: Turns['takeLat
     if (!machine) return;
     if (machine.metadata.deletionTimestamp) return end(machine, vmi);
     if (!(await hold(client, VIRTUAL_MACHINES, machine))) return;
-    const startFailure = startFailureOf(machine, vmi, now());
-    const pause = (Date.parse(startFailure?.retryAfterTimestamp ?? '') - now()) / 1000;
+    const startFailure = startFailureOf(machine, vmi);
+    const pause = (Date.parse(startFailure?.retryAfterTimestamp ?? '') - Date.now()) / 1000;
     if (isWanted(machine) && !vmi) await start(machine, pause);
     const present = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
     const change = (draft: KubeObject) => {

@@ -2,24 +2,20 @@ import { refText } from '../../model/networks/attachments.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
-import { undefinedNetwork } from '../clients/networks.ts';
+import { type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
 import { conditionsOf, type KubeObject, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
 import { renderLauncherPod } from './launcher-pod.ts';
 import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
 
-/**
- * One task at a time for each key, and one more for requests during it. A task that failed or resolved to `refused` is
- * retried with a growing delay.
- */
 export type Turns = ReturnType<typeof createTurns>;
 
-/** First and longest delay before a retry in seconds. Source: client-go, default_rate_limiters.go. */
+/** Before a retry. Source: client-go, default_rate_limiters.go. */
 const FIRST_RETRY_SECONDS = 0.005;
 const MAX_RETRY_SECONDS = 1000;
 
 type Work = () => Promise<unknown>;
 
+/** One task at a time for each key, and one more for requests during it; `refused` and failed ones are retried. */
 export function createTurns(onFault: (error: unknown) => void) {
   const busy = new Set<string>();
   const again = new Map<string, Work>();
@@ -66,7 +62,6 @@ export function createTurns(onFault: (error: unknown) => void) {
   return {
     take,
     takeLater,
-    /** Waits for running tasks; no more are started. */
     async stop() {
       stopped = true;
       for (const timer of timers) clearTimeout(timer);
@@ -77,19 +72,14 @@ export function createTurns(onFault: (error: unknown) => void) {
 
 interface VirtControllerOptions {
   readonly client: LocalClient;
-  /** Milliseconds since 1970. */
-  readonly now?: () => number;
   readonly onFault?: (error: unknown) => void;
 }
 
 const COMPONENT = 'virtualmachine-controller';
 const UNPAUSED = 'kubevirt.io/virtual-machine-unpaused';
 
-/**
- * virt-controller and virt-handler: machine, instance, launcher, phases. A machine whose instance ended gets another
- * one: at once if it had run, else after a growing delay.
- */
-export function createVirtController({ client, now = Date.now, onFault = () => {} }: VirtControllerOptions) {
+/** Also virt-handler. A machine gets another instance: at once if the last one had run, else after a growing delay. */
+export function createVirtController({ client, onFault = () => {} }: VirtControllerOptions) {
   const ends: (() => void)[] = [];
   const turns = createTurns(onFault);
   const launched = new Set<string>();
@@ -97,7 +87,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
   const podOf = (vmi: KubeVmi) =>
     client.list(PODS).find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
 
-  const syncMachine = createMachineSync(client, turns.takeLater, now);
+  const syncMachine = createMachineSync(client, turns.takeLater);
 
   const end = async (vmi: KubeVmi) => {
     const pod = podOf(vmi);
@@ -124,7 +114,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     if (pod?.spec.nodeName) await unpause(pod);
     const phase = lost && !ended ? 'Failed' : phaseOf(vmi, pod);
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-      draft.status = instanceStatusOf(draft, phase, pod, timestamp(now()));
+      draft.status = instanceStatusOf(draft, phase, pod, timestamp(Date.now()));
     });
     // The webhook may recover, or the quota may be raised, without any change here.
     return isDue && !pod ? 'refused' : undefined;
@@ -134,7 +124,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     client.edit<KubeVmi>(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       const conditions = [...(draft.status?.conditions ?? [])];
       const failed = { type: 'Synchronized', status: 'False', reason: 'FailedCreate', message } as const;
-      setCondition(conditions, failed, timestamp(now()));
+      setCondition(conditions, failed, timestamp(Date.now()));
       draft.status = { ...draft.status, conditions };
     });
 
@@ -162,7 +152,7 @@ export function createVirtController({ client, now = Date.now, onFault = () => {
     const open = pod.status?.conditions?.some(({ type, status }) => type === UNPAUSED && status === 'True');
     if (open) return;
     const change = (draft: KubePod) => {
-      setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(now()));
+      setCondition(conditionsOf(draft), { type: UNPAUSED, status: 'True', reason: 'NotPaused' }, timestamp(Date.now()));
     };
     await client.edit(PODS, pod, change, 'status').catch(unlessNotFound);
   }

@@ -28,6 +28,19 @@ export async function openPage(browser: Browser, url: string, options: BrowserCo
   return { page, complaints };
 }
 
+/** Opens pages in a browser of the suite. Each test's pages are closed after it. */
+export function useBrowser(): (url: string, options?: BrowserContextOptions) => Promise<OpenPage> {
+  let browser: Browser | undefined;
+  before(async () => {
+    browser = await openBrowser();
+  });
+  afterEach(async () => {
+    for (const context of browser?.contexts() ?? []) await context.close();
+  });
+  after(() => browser?.close());
+  return (url, options) => openPage(browser!, url, options);
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Faults that axe finds, one line each: the rule and the first element. */

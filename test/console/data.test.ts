@@ -11,16 +11,7 @@ import {
 } from '../../console/data/node-list.ts';
 import { attentionText, formatCpus, parseCpus, shapeOf } from '../../console/data/shape.ts';
 import { Store } from '../../console/data/store.ts';
-import {
-  cpuCount,
-  findVms,
-  VM_FILTERS,
-  VM_SORTS,
-  type VmFilter,
-  type VmQuery,
-  type VmSort,
-  vmsOf,
-} from '../../console/data/vm-list.ts';
+import { cpuCount, findVms, VM_FILTERS, VM_SORTS, type VmQuery, vmsOf } from '../../console/data/vm-list.ts';
 import type { NodeContent, ShapeContent, WireRecord } from '../../console/data/wire.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 
@@ -100,11 +91,9 @@ describe('the page’s data', () => {
   const queries: [string, Partial<NodeQuery>, string][] = [
     ['everything, 9 before 10', {}, '2 9 10'],
     ['everything in reverse order', { descending: true }, '10 9 2'],
-    ['a VM', { text: 'UPF' }, '10'],
     ['a network', { text: 'tunnel' }, '9 10'],
-    ['two words', { text: 'worker east/' }, '10'],
+    ['two words, in any case', { text: 'worker EAST/' }, '10'],
     ['a problem', { text: 'silent' }, '9'],
-    ['nothing', { text: 'worker-3' }, ''],
     ['problems only', { filter: 'problems' }, '2 9'],
     ['nodes in use', { filter: 'in-use' }, '10'],
     ['DPU hosts', { filter: 'dpu' }, '2'],
@@ -136,12 +125,6 @@ describe('the page’s data', () => {
     const store = new Store();
     store.take([['x', 1] as unknown as WireRecord, ['n', 'n1', { ...EMPTY, problems: ['no-report'] }]]);
     assert.deepEqual(store.nodes.get('n1')?.problems, ['no-report']);
-  });
-
-  it('has one layout for nodes of the same model', () => {
-    const store = new Store();
-    for (const name of ['a', 'b']) store.take([['n', name, { ...EMPTY, shape: structuredClone(TURNS) }]]);
-    assert.equal(store.nodes.get('a')?.shape, store.nodes.get('b')?.shape);
   });
 });
 
@@ -228,21 +211,15 @@ describe('the list of VMs', () => {
 
 describe('a list’s query in the URL', () => {
   const usual: VmQuery = { text: '', sort: 'verdict', descending: true, filter: 'all' };
-  const sorts: readonly VmSort[] = ['name', 'node', 'cpus', 'verdict'];
-  const filters: readonly VmFilter[] = ['all', 'attention', 'mask'];
 
   it('is read back as it was written', () => {
     fc.assert(
-      fc.property(
-        fc.string({ maxLength: 50 }),
-        fc.constantFrom(...sorts),
-        fc.boolean(),
-        fc.constantFrom(...filters),
-        (text, sort, descending, filter) => {
-          const wanted = { text, sort, descending, filter };
-          assert.deepEqual(parseQuery(queryText(wanted, usual), usual, VM_SORTS, VM_FILTERS), wanted);
-        },
-      ),
+      fc.property(fc.string({ maxLength: 50 }), fc.boolean(), (text, descending) => {
+        for (const [sort, filter] of [['cpus', 'mask'] as const, ['verdict', 'all'] as const]) {
+          const query = { text, sort, descending, filter };
+          assert.deepEqual(parseQuery(queryText(query, usual), usual, VM_SORTS, VM_FILTERS), query);
+        }
+      }),
     );
     assert.equal(queryText(usual, usual), '');
   });

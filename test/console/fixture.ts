@@ -20,31 +20,24 @@ import { silent } from '../support/logger.ts';
 import { inventNode, launcher } from './cluster.ts';
 import { createMemoryApi, type MemoryApi } from './memory-api.ts';
 
-interface ExtenderAnswer {
-  readonly decisions: readonly object[];
-  readonly nodes: readonly object[];
+interface NodeState {
+  /** The status of its DPUReady condition. */
+  readonly dpu?: string;
+  readonly since?: string;
+  readonly isControlPlane?: true;
+  readonly message?: string;
 }
-
-type Console = ReturnType<typeof createConsole>;
 
 /** The console's server with an API in memory, and the extender that explains pods. */
 export interface ConsoleUnderTest extends Pick<ExtenderUnderTest, 'filter' | 'extender'> {
   readonly api: MemoryApi;
-  readonly page: Console;
+  readonly page: ReturnType<typeof createConsole>;
   readonly url: string;
   readonly port: number;
   /** The names of the initial nodes. */
   readonly names: readonly string[];
-  /** Replaces the Node; null: deletes it. `dpu` is the status of its DPUReady condition. */
-  node(
-    name: string,
-    what: {
-      readonly dpu?: string;
-      readonly since?: string;
-      readonly isControlPlane?: true;
-      readonly message?: string;
-    } | null,
-  ): void;
+  /** Replaces the Node; null: deletes it. */
+  node(name: string, what: NodeState | null): void;
   report(name: string, status: NodeTopologyStatus | undefined): void;
   /** Its agent's Lease with a renewal time; a Lease that does not change is one of a silent agent. */
   lease(name: string, spec: object): void;
@@ -96,12 +89,7 @@ export function waitingPod(name: string, cpus: number, since = '2026-05-04T10:00
   return { ...pod, metadata: { ...pod.metadata, creationTimestamp: since } } as Pod;
 }
 
-/** The leader, and since when it has renewed its Lease. */
 export const LEADER = 'plumbline-scheduler-7d9-abcde';
-const leaderLease = (renewTime = '2026-05-04T10:00:00.000000Z', holderIdentity = `${LEADER}_0f3a`) => ({
-  metadata: { name: 'plumbline-scheduler', namespace: NAMESPACE },
-  spec: { holderIdentity, leaseDurationSeconds: 3600, renewTime },
-});
 
 /** The complete console, as in a process; the test controls the answers of the API server. */
 export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUnderTest> {
@@ -115,6 +103,8 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
   });
   const api = createMemoryApi();
   const pods = new Map<string, Pod>();
+  const lease: ConsoleUnderTest['lease'] = (name, spec) =>
+    api.put('leases', { metadata: { name, namespace: NAMESPACE }, spec } as never);
 
   const node: ConsoleUnderTest['node'] = (name, what) => {
     const labels = {
@@ -152,8 +142,12 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     }
   }
   for (const [kind, error] of Object.entries(fixture.refused ?? {})) api.fail(kind as Kind, error);
-  const lease = leaderLease(undefined, fixture.leaderless ? '' : undefined);
-  api.put('leases', lease as { metadata: { name: string } });
+  const holderIdentity = fixture.leaderless ? '' : `${LEADER}_0f3a`;
+  lease('plumbline-scheduler', {
+    holderIdentity,
+    leaseDurationSeconds: 3600,
+    renewTime: '2026-05-04T10:00:00.000000Z',
+  });
 
   const explainer = createExplainer({
     extender: under.extender,
@@ -161,8 +155,8 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     client: { get: async (path) => pods.get(path.replace(/^.*namespaces\/(.*)\/pods\//, '$1/')) ?? {} },
     isActive: () => true,
   });
-  const explained = async (pod: string): Promise<ExtenderAnswer> => {
-    const answer = JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as ExtenderAnswer;
+  const explained = async (pod: string) => {
+    const answer = JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as Record<'decisions' | 'nodes', object[]>;
     // The extender's clock stands still here.
     return { ...answer, decisions: answer.decisions.map((one) => ({ ...one, time: new Date().toISOString() })) };
   };
@@ -202,14 +196,12 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     port: page.server.port,
     node,
     report,
-    lease: (name, spec) => api.put('leases', { metadata: { name, namespace: NAMESPACE }, spec } as never),
+    lease,
     async silence(node, renewTime) {
-      const put = (name: string, spec: object) =>
-        api.put('leases', { metadata: { name, namespace: NAMESPACE }, spec } as never);
-      put(`plumbline-agent-${node}`, { renewTime, leaseDurationSeconds: 1 });
+      lease(`plumbline-agent-${node}`, { renewTime, leaseDurationSeconds: 1 });
       // Another Lease that keeps changing shows that the watch works.
       for (let at = 0; at < 30; at++) {
-        put('other', { renewTime: `2026-05-04T10:00:${10 + at}.000000Z` });
+        lease('other', { renewTime: `2026-05-04T10:00:${10 + at}.000000Z` });
         await new Promise((resolve) => setTimeout(resolve, 80));
       }
     },

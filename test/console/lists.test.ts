@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { needs } from '../support/parts.ts';
-import { openBrowser, openPage } from './browser.ts';
+import { useBrowser } from './browser.ts';
 import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
 import { CONTROL_PLANE, dressed, SILENT_NODE, WITH_DPU } from './scene.ts';
 
@@ -22,14 +22,7 @@ async function largeCluster(): Promise<ConsoleUnderTest> {
 describe('the lists in Chromium', function () {
   needs('chromium');
   this.timeout(300_000);
-  let browser: Browser;
-  before(async () => {
-    browser = await openBrowser();
-  });
-  after(() => browser?.close());
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close();
-  });
+  const open = useBrowser();
 
   describe(`with ${NODES} nodes, ${VMS} VMs and ${WAITING} waiting`, () => {
     let under: ConsoleUnderTest;
@@ -46,7 +39,7 @@ describe('the lists in Chromium', function () {
     ] as const) {
       for (const list of LISTS) {
         it(`${list} at ${width} px: fewer than 1,000 elements, a State column, and counts that agree`, async () => {
-          const { page } = await openPage(browser, `${under.url}/#/${list}`, { viewport: { width, height } });
+          const { page } = await open(`${under.url}/#/${list}`, { viewport: { width, height } });
           const count = { nodes: NODES, vms: VMS, waiting: WAITING }[list];
           await page.locator(`[role=grid][aria-rowcount="${count + 1}"]`).waitFor();
           const elements = await page.evaluate<number>(`document.querySelectorAll('*').length`);
@@ -70,7 +63,7 @@ describe('the lists in Chromium', function () {
     }
 
     it('finds waiting VMs by their name', async () => {
-      const { page } = await openPage(browser, `${under.url}/#/waiting`);
+      const { page } = await open(`${under.url}/#/waiting`);
       await page.getByRole('searchbox', { name: 'Search waiting VMs and pods' }).fill('east/huge-29');
       await page.getByText(`11 of ${WAITING}`).waitFor();
       assert.match(page.url(), /#\/waiting\?q=east%2Fhuge-29$/);
@@ -85,7 +78,7 @@ describe('the lists in Chromium', function () {
     after(() => under?.stop());
 
     it('has them first; a silent agent with the age of its data, and no false error for a node without VMs', async () => {
-      const { page } = await openPage(browser, under.url);
+      const { page } = await open(under.url);
       await page.locator('.badge.is-bad', { hasText: 'Agent silent' }).waitFor();
       await page.locator('.tile.is-attention', { hasText: 'Agent silent: 1' }).waitFor();
       assert.deepEqual((await rowNames(page)).slice(0, 2), [WITH_DPU, SILENT_NODE]);
@@ -100,14 +93,14 @@ describe('the lists in Chromium', function () {
     });
 
     it('asks no agent for Open vSwitch on the host of a DPU', async () => {
-      const { page } = await openPage(browser, `${under.url}/#/nodes/${WITH_DPU}`);
+      const { page } = await open(`${under.url}/#/nodes/${WITH_DPU}`);
       await page.locator('.history .entries li').first().waitFor();
       assert.doesNotMatch(await page.locator('.detail').innerText(), /Cannot reach the agent|Open vSwitch’s threads/);
     });
 
     for (const width of [390, 1920]) {
       it(`has every name in full at ${width} px, in the text or its tooltip`, async () => {
-        const { page } = await openPage(browser, under.url, { viewport: { width, height: 900 } });
+        const { page } = await open(under.url, { viewport: { width, height: 900 } });
         const hidden = await page.evaluate<string[]>(
           `[...document.querySelectorAll('.grid-body .name')]
             .filter((one) => one.scrollHeight > one.clientHeight + 1 && one.title !== one.textContent)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { parseCpus } from '../../console/data/shape.ts';
 import { KubeError } from '../../kube/client.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { needs } from '../support/parts.ts';
-import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
+import { accessibilityFaults, useBrowser } from './browser.ts';
 import { inventNode } from './cluster.ts';
 import { type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './fixture.ts';
 
@@ -31,25 +31,18 @@ async function looksOld(page: Page): Promise<void> {
 describe('the page in Chromium', function () {
   needs('chromium');
   this.timeout(300_000);
-  let browser: Browser;
+  const open = useBrowser();
   let under: ConsoleUnderTest;
-  before(async () => {
-    browser = await openBrowser();
-  });
-  after(() => browser?.close());
   beforeEach(async () => {
     under = await consoleOf({ invented: INVENTED });
     const pod = waitingPod('huge', 130);
     under.see(pod);
     under.filter(pod, [FIRST, DPU_NODE]);
   });
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close();
-    await under.stop();
-  });
+  afterEach(() => under.stop());
 
   it('draws the row of each visible node and the totals, without a violation of its own policy', async () => {
-    const { page, complaints } = await openPage(browser, under.url);
+    const { page, complaints } = await open(under.url);
     const names = await rowNames(page);
     assert.equal(names[0], FIRST);
     assert.ok(names.length < 40, `${names.length} rows are drawn`);
@@ -64,7 +57,7 @@ describe('the page in Chromium', function () {
 
   it('shows the whole state of a node next to an open panel, and the NUMA nodes of its networks', async () => {
     const viewport = { width: 1920, height: 1000 };
-    const { page } = await openPage(browser, `${under.url}/#/nodes/${DPU_NODE}?filter=dpu`, { viewport });
+    const { page } = await open(`${under.url}/#/nodes/${DPU_NODE}?filter=dpu`, { viewport });
     await page.locator('.detail h2').waitFor();
     await page
       .locator('.cell-problems', { hasText: /Healthy.*DPU ready/ })
@@ -78,7 +71,7 @@ describe('the page in Chromium', function () {
   });
 
   it('explains a waiting VM: the reason, and the result of every node', async () => {
-    const { page, complaints } = await openPage(browser, under.url);
+    const { page, complaints } = await open(under.url);
     await page.getByRole('link', { name: /Waiting/ }).click();
     await page.getByRole('row', { name: /huge/ }).click();
     await page.getByRole('heading', { name: 'east/huge' }).waitFor();
@@ -109,7 +102,7 @@ describe('the page in Chromium', function () {
   });
 
   it('keeps the address of a waiting VM when KubeVirt creates another launcher', async () => {
-    const { page } = await openPage(browser, under.url);
+    const { page } = await open(under.url);
     await page.getByRole('link', { name: /Waiting/ }).click();
     const row = page.getByRole('row', { name: /huge/ });
     assert.match(await row.innerText(), /all 400 nodes: too few free whole cores/);
@@ -128,7 +121,7 @@ describe('the page in Chromium', function () {
   });
 
   it('can be used with the keyboard only', async () => {
-    const { page } = await openPage(browser, under.url);
+    const { page } = await open(under.url);
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the list');
     await page.keyboard.press('Enter');
@@ -159,7 +152,7 @@ describe('the page in Chromium', function () {
   });
 
   it('shows all data of the picture in a table', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/nodes/${FIRST}`);
+    const { page } = await open(`${under.url}/#/nodes/${FIRST}`);
     const lists = page.locator('.owners tbody .cpus');
     await lists.first().waitFor();
     const owned = (await lists.allInnerTexts()).flatMap((list) => parseCpus(list));
@@ -175,7 +168,7 @@ describe('the page in Chromium', function () {
   ] as const) {
     for (const colorScheme of ['light', 'dark'] as const) {
       it(`has no fault that axe finds with ${place}, ${colorScheme}`, async () => {
-        const { page } = await openPage(browser, `${under.url}/${hash}`, { colorScheme });
+        const { page } = await open(`${under.url}/${hash}`, { colorScheme });
         if (place === 'an explanation') await page.locator('.groups > li').first().waitFor();
         if (place === 'one node') await page.locator('.cpu-cell').first().waitFor();
         assert.deepEqual(await accessibilityFaults(page), []);
@@ -184,7 +177,7 @@ describe('the page in Chromium', function () {
   }
 
   it('is a grid of rows and cells for a screen reader, each row with its number and its map as text', async () => {
-    const { page } = await openPage(browser, under.url);
+    const { page } = await open(under.url);
     const row = page.getByRole('grid', { name: 'Nodes' }).getByRole('row').nth(1);
     assert.equal(await row.getAttribute('aria-rowindex'), '2');
     const map = row.getByRole('img');
@@ -196,14 +189,14 @@ describe('the page in Chromium', function () {
 
   it('has the colours of the system', async () => {
     const backgroundOf = async (colorScheme: 'light' | 'dark') => {
-      const { page } = await openPage(browser, under.url, { colorScheme });
+      const { page } = await open(under.url, { colorScheme });
       return page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
     };
     assert.notEqual(await backgroundOf('dark'), await backgroundOf('light'));
   });
 
   it('shows no motion for users who prefer reduced motion', async () => {
-    const { page } = await openPage(browser, under.url, { reducedMotion: 'reduce' });
+    const { page } = await open(under.url, { reducedMotion: 'reduce' });
     const moving = await page.evaluate<number>(
       `[...document.querySelectorAll('*')].filter((one) => {
         const { transitionDuration, animationName } = getComputedStyle(one);
@@ -214,7 +207,7 @@ describe('the page in Chromium', function () {
   });
 
   it('shows that it is disconnected, and catches up after a restart of the console', async () => {
-    const { page } = await openPage(browser, under.url);
+    const { page } = await open(under.url);
     const { port } = under;
     await under.stop();
     await page.getByRole('alert').getByText('There is no connection to the console.').waitFor();
@@ -231,7 +224,7 @@ describe('the page in Chromium', function () {
     const why = 'you may not reach the extender (pods/portforward in plumbline-system)';
     const other = await consoleOf({ invented: 3, ask: async () => ({ why }) });
     other.see(waitingPod('huge', 130));
-    const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
+    const { page } = await open(`${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.node-by-node .problem', { hasText: `Cannot reach the extender: ${why}` }).waitFor();
     await page.getByText('kube-scheduler’s message').click();
     assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));
@@ -257,7 +250,7 @@ describe('the page in Chromium', function () {
     other.see(waitingPod('huge', 130));
     other.node(DPU_NODE, { dpu: 'False' });
     const [vm] = inventNode(7).vms;
-    const { page } = await openPage(browser, `${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
+    const { page } = await open(`${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.detail', { hasText: 'no node is large enough' }).waitFor();
     assert.deepEqual(
       await page.locator('.remedies li').allInnerTexts(),
@@ -289,7 +282,7 @@ describe('the page in Chromium', function () {
   for (const [what, happens, expected] of banners) {
     it(`reports when ${what}`, async () => {
       const other = await consoleOf({ invented: 3, leaderless: true });
-      const { page } = await openPage(browser, other.url);
+      const { page } = await open(other.url);
       happens(other);
       await page.locator('.banner', { hasText: expected }).waitFor();
       assert.equal((await rowNames(page)).length, 3);
@@ -301,14 +294,14 @@ describe('the page in Chromium', function () {
 
   it('names what is missing if Leases may not be read', async () => {
     const other = await consoleOf({ invented: 3, without: new Set(['leases'] as const) });
-    const { page } = await openPage(browser, other.url);
+    const { page } = await open(other.url);
     await page.locator('.banner', { hasText: /You may not read leases: .*silent agents/ }).waitFor();
     await page.close();
     await other.stop();
   });
 
   it('uses one column on a phone without horizontal scrolling', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/nodes/${FIRST}`, {
+    const { page } = await open(`${under.url}/#/nodes/${FIRST}`, {
       viewport: { width: 360, height: 720 },
     });
     await page.locator('.cpu-cell').first().waitFor();

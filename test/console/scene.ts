@@ -20,47 +20,17 @@ export const SILENT_NODE = name(12);
 /** It starts no VMs, and has no agent. */
 export const CONTROL_PLANE = 'control-plane-1.east.example.internal';
 
+const CONFIGURED = { allowed: '13,30-31', desired: '13,30-31', note: '' };
+const LEFT_ALONE = { allowed: '1', desired: null, note: 'poll mode driver, left alone' };
 const THREADS: SwitchPicture = {
   enabled: true,
   desired: '13,30-31',
   problems: [],
   threads: [
-    {
-      process: 'ovs-vswitchd',
-      pid: 812,
-      kind: 'handler',
-      threads: 11,
-      allowed: '13,30-31',
-      desired: '13,30-31',
-      note: '',
-    },
-    {
-      process: 'ovs-vswitchd',
-      pid: 812,
-      kind: 'revalidator',
-      threads: 5,
-      allowed: '13,30-31',
-      desired: '13,30-31',
-      note: '',
-    },
-    {
-      process: 'ovs-vswitchd',
-      pid: 812,
-      kind: 'pmd-c01/id:8',
-      threads: 1,
-      allowed: '1',
-      desired: null,
-      note: 'poll mode driver, left alone',
-    },
-    {
-      process: 'ovsdb-server',
-      pid: 640,
-      kind: 'ovsdb-server',
-      threads: 1,
-      allowed: '13,30-31',
-      desired: '13,30-31',
-      note: '',
-    },
+    { process: 'ovs-vswitchd', pid: 812, kind: 'handler', threads: 11, ...CONFIGURED },
+    { process: 'ovs-vswitchd', pid: 812, kind: 'revalidator', threads: 5, ...CONFIGURED },
+    { process: 'ovs-vswitchd', pid: 812, kind: 'pmd-c01/id:8', threads: 1, ...LEFT_ALONE },
+    { process: 'ovsdb-server', pid: 640, kind: 'ovsdb-server', threads: 1, ...CONFIGURED },
   ],
 };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { Browser, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { needs } from '../support/parts.ts';
-import { accessibilityFaults, openBrowser, openPage } from './browser.ts';
+import { accessibilityFaults, useBrowser } from './browser.ts';
 import { type ConsoleUnderTest, consoleOf } from './fixture.ts';
 import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
 
@@ -15,22 +15,15 @@ const rows = (page: Page) => page.locator('.grid-body .row .name:not(.is-plain)'
 describe('running VMs and their history in Chromium', function () {
   needs('chromium');
   this.timeout(300_000);
-  let browser: Browser;
+  const open = useBrowser();
   let under: ConsoleUnderTest;
   before(async () => {
-    browser = await openBrowser();
     under = await dressed(consoleOf);
   });
-  after(async () => {
-    await browser?.close();
-    await under?.stop();
-  });
-  afterEach(async () => {
-    for (const context of browser.contexts()) await context.close();
-  });
+  after(() => under?.stop());
 
   it('are listed with the verdict of the table of states, those that need attention first', async () => {
-    const { page, complaints } = await openPage(browser, `${under.url}/#/vms`);
+    const { page, complaints } = await open(`${under.url}/#/vms`);
     const first = page.locator('.grid-body .row').first();
     assert.match(
       await first.innerText(),
@@ -51,7 +44,7 @@ describe('running VMs and their history in Chromium', function () {
   });
 
   it('list a paused guest as paused, after those that need attention', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/vms`);
+    const { page } = await open(`${under.url}/#/vms`);
     await page.getByRole('searchbox', { name: 'Search VMs' }).fill('Paused');
     const row = page.locator('.grid-body .row');
     await page.locator('.badge', { hasText: 'Stopped: Paused' }).first().waitFor();
@@ -62,14 +55,14 @@ describe('running VMs and their history in Chromium', function () {
   });
 
   it('have links with search, filter, order and selection', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/vms`);
+    const { page } = await open(`${under.url}/#/vms`);
     await page.getByRole('searchbox', { name: 'Search VMs' }).fill('worker-1');
     await page.getByRole('button', { name: 'CPUs' }).click();
     await page.locator('.grid-body .row').first().click();
     await page.locator('.detail h2').waitFor();
     const [address, seen, title] = [page.url(), await rows(page), await page.locator('.detail h2').innerText()];
     assert.match(address, /#\/vms\/\w+\/[\w-]+\?q=worker-1&sort=-cpus$/);
-    const other = await openPage(browser, address);
+    const other = await open(address);
     assert.deepEqual(await rows(other.page), seen);
     assert.equal(await other.page.locator('.detail h2').innerText(), title);
     // Typing adds no step for Back, which returns to where the VM was selected.
@@ -78,7 +71,7 @@ describe('running VMs and their history in Chromium', function () {
   });
 
   it('show a VM: its state, its place and its history, with times in the time zone of the browser', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/nodes/${WITH_DPU}`, { timezoneId: 'Asia/Kolkata' });
+    const { page } = await open(`${under.url}/#/nodes/${WITH_DPU}`, { timezoneId: 'Asia/Kolkata' });
     const dpu = page.getByRole('region', { name: 'DPU' });
     await dpu.waitFor();
     assert.match(
@@ -95,7 +88,7 @@ describe('running VMs and their history in Chromium', function () {
   });
 
   it('show a node: the threads of the switch and its history', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/nodes/${SWITCH_NODE}`);
+    const { page } = await open(`${under.url}/#/nodes/${SWITCH_NODE}`);
     const section = page.locator('.switch');
     await section.locator('tbody tr').first().waitFor();
     assert.match(
@@ -109,7 +102,7 @@ describe('running VMs and their history in Chromium', function () {
   });
 
   it('advise what to do if a list is empty', async () => {
-    const { page } = await openPage(browser, `${under.url}/#/vms?q=nothing-is-called-so`);
+    const { page } = await open(`${under.url}/#/vms?q=nothing-is-called-so`);
     await page.getByText('No VM matches. Clear the search').waitFor();
   });
 
@@ -117,7 +110,7 @@ describe('running VMs and their history in Chromium', function () {
     for (const hash of ['#/vms', `#/nodes/${WITH_DPU}`, '#/vms?filter=attention']) {
       it(`${hash} at ${width} px: has no fault of axe, nothing is wider than the screen, and no row is cut`, async () => {
         const colorScheme = width === 1280 ? 'dark' : 'light';
-        const { page } = await openPage(browser, `${under.url}/${hash}`, {
+        const { page } = await open(`${under.url}/${hash}`, {
           viewport: { width, height: 900 },
           colorScheme,
         });

@@ -9,7 +9,6 @@ import { daemonSources, rawTypesKept } from './raw-types.ts';
 import { type ImportRule, RULES } from './rules.ts';
 
 const one = (file: string, target: string): Import => ({ file, target, isPackage: false });
-const faultsOf = (file: string, target: string, rules = RULES) => forbidden([one(file, target)], rules);
 
 describe('the imports of this repository', () => {
   it('follow every rule', () => assert.deepEqual(faultsIn(root), []));
@@ -51,15 +50,6 @@ describe('allowed imports', () => {
     const imports = packages.map((target) => ({ file: 'model/reservations/reservation.ts', target, isPackage: true }));
     assert.equal(forbidden(imports, RULES).length, packages.length - 1);
   });
-
-  it('a fault names the broken rule', () => {
-    assert.deepEqual(faultsOf('kube/client.ts', 'cli/main.ts'), [
-      'kube/client.ts imports cli/main.ts: kube/ may import model/, runtime/ only',
-    ]);
-    assert.deepEqual(faultsOf('native/qmp.ts', 'model/host.ts'), [
-      'native/qmp.ts imports model/host.ts: native/ may import nothing of ours only',
-    ]);
-  });
 });
 
 describe('floors', () => {
@@ -69,49 +59,34 @@ describe('floors', () => {
   ];
 
   for (const [file, target, allowed] of [
-    ['daemon/wire/a.ts', 'daemon/wire/b.ts', true],
     ['daemon/main.ts', 'daemon/filter/b.ts', true],
-    ['daemon/wire/a.ts', 'daemon/filter/b.ts', false],
     ['daemon/filter/a.ts', 'daemon/score/b.ts', false],
     ['daemon/new/a.ts', 'daemon/wire/b.ts', false],
-    ['daemon/main.ts', 'daemon/new/b.ts', false],
     ['daemon/filter/masks/a.ts', 'daemon/filter/b.ts', true],
     ['daemon/filter/a.ts', 'daemon/filter/masks/b.ts', false],
-    ['daemon/filter/masks/a.ts', 'daemon/score/b.ts', false],
   ] as const) {
     it(`${file} ${allowed ? 'may' : 'may not'} import ${target}`, () => {
-      assert.equal(faultsOf(file, target, rules).length, allowed ? 0 : 1);
+      assert.equal(forbidden([one(file, target)], rules).length, allowed ? 0 : 1);
     });
   }
 });
 
 describe('folders that import each other in a circle', () => {
   it('are named with the imports that close the circle', () => {
-    const imports = [
-      one('cli/demo/a.ts', 'cli/doctor/b.ts'),
-      one('cli/doctor/b.ts', 'cli/top/c.ts'),
-      one('cli/top/c.ts', 'cli/demo/a.ts'),
-      one('cli/top/c.ts', 'cli/support/d.ts'),
-    ];
-    assert.deepEqual(cycles(imports), [
-      {
-        folders: ['cli/demo', 'cli/doctor', 'cli/top'],
-        imports: imports.slice(0, 3).map(({ file, target }) => `${file} imports ${target}`),
-      },
-    ]);
+    const imports = [one('cli/a/a.ts', 'cli/b/b.ts'), one('cli/b/b.ts', 'cli/a/a.ts'), one('cli/b/b.ts', 'cli/c/c.ts')];
+    const closing = ['cli/a/a.ts imports cli/b/b.ts', 'cli/b/b.ts imports cli/a/a.ts'];
+    assert.deepEqual(cycles(imports), [{ folders: ['cli/a', 'cli/b'], imports: closing }]);
     assert.deepEqual(cycles(imports.slice(1)), []);
   });
 });
 
 describe('the imports of a source file', () => {
   for (const [what, text, targets] of [
-    ['a type', "import type { A } from '../model/a.ts';", ['model/a.ts']],
     ['several lines', "import {\n  a,\n  b,\n} from '../model/a.ts';", ['model/a.ts']],
     ['an export', "export * from './a.ts';", ['kube/a.ts']],
     ['no names', "import './a.ts';", ['kube/a.ts']],
     ['a call', "const a = await import('./a.ts');", ['kube/a.ts']],
     ['require', "const a = require('node:fs');", ['node:fs']],
-    ['a part of a package', "import { readFile } from 'node:fs/promises';", ['node:fs']],
     ['a part of a scoped package', "import { Code } from '@grpc/grpc-js/build/src/code';", ['@grpc/grpc-js']],
     ['a comment and a text', "// data from 'nowhere'\nconst text = `it comes from '../cli/main.ts'`;", []],
   ] as const) {
@@ -128,9 +103,7 @@ describe('the caches of the daemons', () => {
   it('keep no whole object', () => assert.deepEqual(rawTypesKept(daemonSources(root)), []));
 
   for (const [label, line] of [
-    ['a map', 'const pods = new Map<string, Pod>();'],
     ['a map of lists', 'const pods: Map<string, readonly Pod[]> = new Map();'],
-    ['a reflector', 'readonly pods: Reflector<Pod | undefined>;'],
     ['a private field', '  #last: Pod | undefined;'],
   ] as const) {
     it(`may not be ${label} of whole objects`, () => {

@@ -6,7 +6,7 @@ import { type Empty, type RegisterRequest, RegistrationService } from '../../kub
 import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { bindUnix, KubeletApiError, SERVER_OPTIONS, unaryHandler } from '../../kube/kubelet-api/transport.ts';
-import { createFakeKubelet } from '../node-agent/kubelet-stand-in.ts';
+import { FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { podResourcesOf } from '../support/pod-resources.ts';
@@ -25,7 +25,7 @@ describe('the sockets of the kubelet', () => {
 
   it('are connected again within the backoff after a restart of the kubelet', async () => {
     const directory = temp();
-    const kubelet = createFakeKubelet(directory);
+    const kubelet = new FakeKubelet(directory);
     const client = createPodResourcesClient(join(directory, 'pod-resources/kubelet.sock'));
     await kubelet.start();
     await client.list();
@@ -43,7 +43,9 @@ describe('the sockets of the kubelet', () => {
   });
 
   it('may answer with 8 MiB, twice gRPC’s own limit', async () => {
-    const pods = Array.from({ length: 8192 }, () => podResourcesOf({ name: 'x'.repeat(1024) }));
+    const memory = [{ memoryType: 'memory', size: 2 ** 30, topology: { nodes: [{ ID: 1 }] } }];
+    const pod = { name: 'x'.repeat(1024), containers: [{ memory }] };
+    const pods = Array.from({ length: 8192 }, () => podResourcesOf(pod));
     const lister: PodResourcesListerServer = {
       list: unaryHandler(() => ({ podResources: pods })),
       getAllocatableResources: unaryHandler(() => ({ devices: [], cpuIds: [], memory: [] })),
@@ -52,7 +54,9 @@ describe('the sockets of the kubelet', () => {
     server.addService(PodResourcesListerService, lister);
     await bindUnix(server, socket);
     const client = createPodResourcesClient(socket);
-    assert.equal((await client.list()).length, 8192);
+    const list = await client.list();
+    assert.equal(list.length, 8192);
+    assert.deepEqual(list[0]?.containers[0]?.memory, memory);
     client.close();
   });
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { createFakeApi, type FakeApi } from '../node-agent/api-stand-in.ts';
-import { createFakeKubelet, type FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
+import { FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root as sources } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
@@ -86,7 +86,7 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
       const [host, container] = [join(directory, 'host'), join(directory, 'container')];
       api = createFakeApi(NODE);
       const server = await api.listen();
-      kubelet = createFakeKubelet(join(host, KUBELET));
+      kubelet = new FakeKubelet(join(host, KUBELET));
       kubelet.allocatable = '2-7';
       prepare(directory, host, server);
       kubelet.writeCheckpoint('0-7');

@@ -12,7 +12,6 @@ const ANSWERS: readonly [string, readonly string[], readonly [number, number?, s
   ['a pass', ['allow\n'], [0]],
   ['a pass in two pieces', ['al', 'low\n'], [0]],
   ['a wait and a pass in one piece', ['wait\nallow\n'], [0]],
-  ['several waits, some in one piece', ['wait\nwait\n', 'wait\nallow\n'], [0]],
   ['a wait and a refusal in one piece', ['wait\ndeny 12 5\nhello'], [1, 12, 'hello']],
   ['a refusal whose code has two different digits', ['deny 27 5\nhello'], [1, 27, 'hello']],
   ['a refusal split in its number', ['deny 1', '2 5\nhello'], [1, 12, 'hello']],
@@ -28,7 +27,6 @@ const ANSWERS: readonly [string, readonly string[], readonly [number, number?, s
   ['a length that is too long', ['deny 12 999999\nhello'], [1, 11, STATE]],
   ['a refusal that ends before its text', ['deny 12 50\nhello'], [1, 11, STATE]],
   ['an unknown answer', ['allowed\n'], [1, 11, STATE]],
-  ['a short unknown answer', ['no\n'], [1, 11, STATE]],
   ['an end without an answer', [], [1, 11, STATE]],
 ];
 

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { eventually } from '../support/eventually.ts';
 import { skipWithout } from '../support/parts.ts';
 import { PASS, useGate, writeState } from './gate.ts';
@@ -94,16 +96,6 @@ describe('the CNI plugin at its limits', () => {
       assert.deepEqual([msg, question], ['DPU Not Ready: as last known', '']);
     });
 
-    it('sends a configuration that no socket takes at once', async () => {
-      const conf = { ...gated, x: 'x'.repeat(1_000_000) };
-      answer = 'deny 12 5\nhello';
-      assert.equal((await gate.call({ conf })).json()['code'], 12);
-      answer = 'allow\n';
-      question = '';
-      assert.equal((await gate.call({ conf })).code, 0);
-      await eventually(() => question.endsWith(JSON.stringify(conf)), 'the configuration has arrived');
-    });
-
     const bounds: [name: string, answer: string, waits: boolean, message: string][] = [
       ['64 bytes without a newline may become a line', 'x'.repeat(64), true, 'DPU Not Ready: as last known'],
       ['65 bytes without a newline are no answer', 'x'.repeat(65), false, 'DPU Not Ready: as last known'],
@@ -124,5 +116,72 @@ describe('the CNI plugin at its limits', () => {
         );
       });
     }
+  });
+
+  it('is one static file of less than 40 kB', () => {
+    const { size } = statSync(gate.shim);
+    console.log(`      ${size} bytes`);
+    assert.ok(size < 40_000, `${size} bytes`);
+    assert.match(execFileSync('readelf', ['-d', gate.shim], { encoding: 'utf8' }), /no dynamic section/);
+  });
+
+  it('has the agent’s own directory compiled in as the default', () => {
+    const { runDir } = parseNodeAgentConfig(['--node-name', 'worker-1']);
+    assert.ok(readFileSync(gate.shim).includes(`${runDir}\0`), runDir);
+  });
+
+  describe('limits for the author of a network configuration', () => {
+    it('S13: the socket is only the administrator’s: root connects to no other', async () => {
+      let connections = 0;
+      const path = join(gate.directory, 'containerd.sock');
+      const foreign = createServer((socket) => {
+        connections++;
+        socket.end('allow\n');
+      }).listen(path);
+      try {
+        for (const conf of [
+          { ...gated, socket: path },
+          { ...gated, delegate: { type: 'none', socket: path } },
+        ])
+          await gate.call({ conf });
+        assert.equal(connections, 0);
+      } finally {
+        foreign.close();
+      }
+    });
+
+    it('the state file is only the administrator’s: no other is opened or shown', async () => {
+      const path = join(gate.directory, 'secret');
+      writeState(path, { dpu: 'not-ready', reason: 'the secret', status: true });
+      const { code, stdout } = await gate.call({ conf: { ...gated, stateFile: path } });
+      assert.deepEqual([code, stdout.includes('secret')], [0, false]);
+    });
+
+    it('a state file that is a pipe or a device does not block', async () => {
+      execFileSync('mkfifo', [gate.state]);
+      const pipe = await gate.call({ conf: gated });
+      rmSync(gate.state);
+      symlinkSync('/dev/zero', gate.state);
+      const device = await gate.call({ conf: gated });
+      assert.deepEqual([pipe.code, device.code], [0, 0]);
+    });
+  });
+
+  describe('the delegate', () => {
+    it('its result and its noise are passed on unchanged', async () => {
+      const printed = '{ "cniVersion": "0.3.1",   "interfaces": [] }';
+      gate.delegate('below', `echo >&2 noise; printf '%s' '${printed}'`);
+      const { code, stdout, stderr } = await gate.call({ conf: { ...wrapping('below'), cniVersion: '0.3.1' } });
+      assert.deepEqual([code, stdout, stderr], [0, printed, 'noise\n']);
+    });
+
+    it('a delegate may leave its input unread, or answer while it reads', async () => {
+      execFileSync('cp', ['/bin/true', join(gate.binDir, 'deaf')]);
+      const x = 'x'.repeat(200_000);
+      assert.equal((await gate.call({ conf: { ...gated, delegate: { type: 'deaf', x } } })).code, 0);
+      execFileSync('cp', ['/bin/cat', join(gate.binDir, 'echo')]);
+      const { code, json } = await gate.call({ conf: { ...gated, delegate: { type: 'echo', x } } });
+      assert.deepEqual([code, json()['x']], [0, x]);
+    });
   });
 });

@@ -12,29 +12,13 @@ export const PASS = 'pass';
 /** A configuration of the newest version with that delegate. */
 export const GATED = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
 
-/** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
-export interface GateFixture {
-  readonly directory: string;
-  readonly shim: string;
-  /** The only directory of CNI_PATH. */
-  readonly binDir: string;
-  readonly socket: string;
-  readonly state: string;
-  /** Calls it as a runtime does. */
-  call(call: GateCall): Promise<GateResult>;
-  /** A delegate that records each call and then runs the shell script. */
-  delegate(name: string, script: string): Delegate;
-  /** Also ends calls without an answer. */
-  remove(): void;
-}
+export type GateFixture = ReturnType<typeof createGateFixture>;
 
 export interface GateCall {
   readonly verb?: string;
   readonly conf: object | string;
   /** Replaces variables of a runtime; undefined removes a variable. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** The working directory. */
-  readonly directory?: string;
   /** Records its waits; needs strace. */
   readonly traced?: boolean;
   /** Injects results of system calls as `strace -e inject=…`, and records all calls of the program; needs strace. */
@@ -57,11 +41,6 @@ export interface GateResult {
   json(): Record<string, unknown>;
 }
 
-export interface Delegate {
-  /** All calls so far: CNI_COMMAND and configuration. */
-  calls(): { readonly verb: string; readonly conf: Record<string, unknown> }[];
-}
-
 /** The fixture of a suite, without a state file at the beginning of each test. */
 export function useGate(): GateFixture {
   needs('musl');
@@ -75,7 +54,8 @@ export function useGate(): GateFixture {
   return new Proxy({} as GateFixture, { get: (_, name) => Reflect.get(gate ?? {}, name) });
 }
 
-export function createGateFixture(): GateFixture {
+/** The shipped shim, built once into its own directory, with a place for delegates, socket and state. */
+export function createGateFixture() {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-gate-'));
   const binDir = join(directory, 'bin');
   mkdirSync(binDir);
@@ -92,15 +72,18 @@ export function createGateFixture(): GateFixture {
   return {
     directory,
     shim,
+    /** The only directory of CNI_PATH. */
     binDir,
     socket,
     state,
+    /** Also ends calls without an answer. */
     remove() {
       for (const child of running) endGroup(child);
       rmSync(directory, { recursive: true, force: true });
     },
-    async call(called) {
-      const { verb = 'ADD', conf, environment = {}, directory: cwd, traced = false, faults } = called;
+    /** Calls it as a runtime does. */
+    async call(called: GateCall): Promise<GateResult> {
+      const { verb = 'ADD', conf, environment = {}, traced = false, faults } = called;
       const variables = {
         PATH: process.env['PATH'],
         CNI_COMMAND: verb,
@@ -116,7 +99,7 @@ export function createGateFixture(): GateFixture {
         Object.entries(variables).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
-      if (!traced && faults === undefined) return run([shim], env, input, running, cwd);
+      if (!traced && faults === undefined) return run([shim], env, input, running);
       const trace = join(directory, 'trace');
       const traces = faults === undefined ? 'trace=poll,ppoll,nanosleep,clock_nanosleep' : 'trace=all';
       const injections = (faults ?? []).flatMap((one) => ['-e', `inject=${one}`]);
@@ -126,17 +109,18 @@ export function createGateFixture(): GateFixture {
         env,
         input,
         running,
-        cwd,
       );
       const calls = callsOf(readFileSync(trace, 'utf8'));
       return { ...result, calls, waits: waitsOf(calls) };
     },
-    delegate(name, script) {
+    /** A delegate that records each call and then runs the shell script. */
+    delegate(name: string, script: string) {
       const log = join(directory, `${name}.log`);
       const file = join(binDir, name);
       writeFileSync(file, `#!/bin/sh\nconf=$(cat)\nprintf '%s %s\\n' "$CNI_COMMAND" "$conf" >> '${log}'\n${script}\n`);
       chmodSync(file, 0o755);
       return {
+        /** All calls so far: CNI_COMMAND and configuration. */
         calls: () =>
           // The shell may have opened the file, or written only a part of a line.
           (existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []).map((line) => ({
@@ -148,16 +132,16 @@ export function createGateFixture(): GateFixture {
   };
 }
 
-function run(
+/** Runs a program in a process group of its own, which is in the set until it ends. */
+export function run(
   [program = '', ...args]: readonly string[],
   env: NodeJS.ProcessEnv,
   input: string,
   running: Set<ChildProcess>,
-  cwd?: string,
 ): Promise<GateResult> {
   return new Promise((resolve, reject) => {
     const begun = performance.now();
-    const child = spawn(program, args, { env, stdio: 'pipe', detached: true, ...(cwd === undefined ? {} : { cwd }) });
+    const child = spawn(program, args, { env, stdio: 'pipe', detached: true });
     running.add(child);
     const [stdout, stderr]: [Buffer[], Buffer[]] = [[], []];
     child.stdout.on('data', (chunk: Buffer) => stdout.push(chunk));

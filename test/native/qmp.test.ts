@@ -58,17 +58,6 @@ describe('QEMU’s monitor, controlled by its guest', () => {
     qmp.close();
   });
 
-  it('may name QEMU’s own threads', async () => {
-    const tids = own().slice(0, 3);
-    answer = () => cpusFor(tids);
-    const qmp = await connectQmp(path);
-    assert.deepEqual(
-      await qmp.cpus(),
-      tids.map((tid, index) => ({ index, tid })),
-    );
-    qmp.close();
-  });
-
   it('may not name threads of other processes: init’s, a child’s, an invalid one', async () => {
     const child = spawn('sleep', ['60']);
     try {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { isThreadOf, threadsOfProcess } from '../../native/peer.ts';
 import { skipWithout } from '../support/parts.ts';
@@ -14,15 +13,6 @@ describe('threads of a process', () => {
     assert.deepEqual([isThreadOf(process.pid, process.ppid), isThreadOf(process.ppid, process.pid)], [false, false]);
     // A thread id is not a pid.
     assert.equal(isThreadOf(own.at(-1)!, process.pid), false);
-  });
-
-  it('are none for an ended process', async () => {
-    const child = spawn('sleep', ['60']);
-    const pid = child.pid!;
-    assert.equal(isThreadOf(pid, pid), true);
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-    assert.equal(isThreadOf(pid, pid), false);
   });
 
   it('are none for invalid ids: 0 would be the caller’s own group', () => {

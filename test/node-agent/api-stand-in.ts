@@ -6,21 +6,13 @@ import { type KubeClient, KubeError } from '../../kube/client.ts';
 type Value = unknown;
 type Object_ = Record<string, Value>;
 
-/** The part of an API server that the agent uses: objects by path; reads, creations, applies and merge patches. */
-export interface FakeApi {
-  readonly client: KubeClient;
-  readonly objects: Map<string, Object_>;
-  /** `PATCH /path` for each request except reads. */
-  readonly writes: string[];
-  /** While set, every request fails. */
-  failing: boolean;
-  /** Serves the same objects over HTTP. @returns the address */
-  listen(): Promise<string>;
-  close(): Promise<void>;
-}
+export type FakeApi = ReturnType<typeof createFakeApi>;
 
-/** Creates an API server with the node's own objects. */
-export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
+/**
+ * The part of an API server that the agent uses, with the node's own objects: objects by path; reads, creations, applies
+ * and merge patches.
+ */
+export function createFakeApi(nodeName: string, uid = 'node-uid-1') {
   let version = 0;
   let server: Server | undefined;
   const objects = new Map<string, Object_>();
@@ -61,20 +53,25 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
   };
   const unused = () => Promise.reject(new Error('the agent does not use this'));
 
-  const api: FakeApi = {
+  const client: KubeClient = {
+    get: (path) => request('GET', path),
+    create: (path, body) => request('POST', path, structuredClone({ ...body })),
+    patch: (path, type, body) => request('PATCH', path, structuredClone({ ...body }), type),
+    replace: unused,
+    delete: unused,
+    watch: unused,
+    close: async () => {},
+  };
+
+  const api = {
+    client,
     objects,
-    writes: [],
+    /** `PATCH /path` for each request except reads. */
+    writes: [] as string[],
+    /** While set, every request fails. */
     failing: false,
-    client: {
-      get: (path) => request('GET', path),
-      create: (path, body) => request('POST', path, structuredClone({ ...body })),
-      patch: (path, type, body) => request('PATCH', path, structuredClone({ ...body }), type),
-      replace: unused,
-      delete: unused,
-      watch: unused,
-      close: async () => {},
-    },
-    async listen() {
+    /** Serves the same objects over HTTP. @returns the address */
+    async listen(): Promise<string> {
       server = createServer(async (incoming, response) => {
         // Watches never deliver a change.
         if (/[?&]watch=/.test(incoming.url ?? '')) return void response.writeHead(200).flushHeaders();
@@ -93,7 +90,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1'): FakeApi {
       await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     },
-    async close() {
+    async close(): Promise<void> {
       server?.closeAllConnections();
       await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
     },

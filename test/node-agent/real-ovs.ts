@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,16 +6,10 @@ import { eventually } from './support.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 
-export interface RealOvs {
-  readonly rundir: string;
-  readonly vswitchd: ChildProcess;
-  readonly ovsdb: ChildProcess;
-  vsctl(...args: string[]): string;
-  stop(): Promise<void>;
-}
+export type RealOvs = Awaited<ReturnType<typeof startRealOvs>>;
 
 /** Starts its own Open vSwitch below the directory, on the userspace datapath. It does not touch the host's. */
-export async function startRealOvs(directory: string): Promise<RealOvs> {
+export async function startRealOvs(directory: string) {
   const rundir = join(directory, 'ovs');
   mkdirSync(rundir);
   const database = join(rundir, 'conf.db');

@@ -16,13 +16,10 @@ const patch = (operations: object[]) => ({
   patch: Buffer.from(JSON.stringify(operations)).toString('base64'),
   patchType: 'JSONPatch',
 });
-const addLabel = (key: string, value = '1') =>
-  patch([{ op: 'add', path: '/metadata/labels', value: { [key]: value } }]);
-const review = (uid: string, response: object, extra: object = {}) => ({
+const review = (uid: string, response: object) => ({
   apiVersion: 'admission.k8s.io/v1',
   kind: 'AdmissionReview',
   response: { uid, ...response },
-  ...extra,
 });
 const allow: Answer = ({ request }) => review(request.uid, { allowed: true });
 
@@ -59,9 +56,6 @@ function useWebhook() {
   };
   return {
     call: suite.call,
-    get port() {
-      return listener.port;
-    },
     heard,
     webhook,
     configure,
@@ -101,24 +95,16 @@ describe('sandbox admission: requests to a webhook', () => {
     assert.equal(request.object?.metadata.uid, undefined);
   });
 
-  const rules = (operations: string[], resources: string[], extra = {}) => [
-    { operations, apiGroups: ['*'], apiVersions: ['*'], resources, ...extra },
+  const rules = (operations: string[], resources: string[]) => [
+    { operations, apiGroups: ['*'], apiVersions: ['*'], resources },
   ];
+  const notDefault = [{ key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['default'] }];
   const matches: [string, JsonRecord, boolean][] = [
     ['another operation', { rules: rules(['UPDATE'], ['pods']) }, false],
     ['every subresource', { rules: rules(['*'], ['*/*']) }, true],
     ['only a subresource', { rules: rules(['*'], ['pods/status']) }, false],
     ['a missing label', { objectSelector: { matchLabels: { a: 'c' } } }, false],
-    ['an expression', { objectSelector: { matchExpressions: [{ key: 'z', operator: 'DoesNotExist' }] } }, true],
-    [
-      'other namespaces',
-      {
-        namespaceSelector: {
-          matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['default'] }],
-        },
-      },
-      false,
-    ],
+    ['other namespaces', { namespaceSelector: { matchExpressions: notDefault } }, false],
   ];
   for (const [what, extra, called] of matches) {
     it(`depend on rules and selectors: ${what}: ${called ? 'called' : 'not called'}`, async () => {
@@ -132,13 +118,8 @@ describe('sandbox admission: requests to a webhook', () => {
 
 describe('sandbox admission: answers of a webhook', () => {
   const hooks = useWebhook();
-  it('may have a patch, which is applied', async () => {
-    await hooks.configure([hooks.webhook('a')]);
-    hooks.say(({ request }) => review(request.uid, { allowed: true, ...addLabel('x') }));
-    const { status, body } = await hooks.call('POST', PODS, pod());
-    assert.deepEqual([status, body.metadata.labels], [201, { x: '1' }]);
-  });
   it('may have warnings, which become headers', async () => {
+    await hooks.configure([hooks.webhook('a')]);
     hooks.say(({ request }) => review(request.uid, { allowed: true, warnings: ['say "hi"', 'two'] }));
     const { headers } = await hooks.call('POST', PODS, pod());
     assert.equal(headers.warning, '299 - "say \\"hi\\"", 299 - "two"');
@@ -146,16 +127,7 @@ describe('sandbox admission: answers of a webhook', () => {
 
   const bad: [string, Answer, RegExp][] = [
     ['another uid', () => review('other', { allowed: true }), /expected response.uid=/],
-    [
-      'no response',
-      () => ({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' }),
-      /webhook response was absent/,
-    ],
-    [
-      'v1beta1',
-      ({ request }) => review(request.uid, { allowed: true }, { apiVersion: 'admission.k8s.io/v1beta1' }),
-      /expected webhook response of admission.k8s.io\/v1/,
-    ],
+    ['no response', () => ({}), /webhook response was absent/],
     [
       'a patch without its type',
       ({ request }) => review(request.uid, { allowed: true, patch: 'W10=' }),
@@ -176,15 +148,12 @@ describe('sandbox admission: answers of a webhook', () => {
       assert.equal((await hooks.call('POST', PODS, pod())).status, 201);
     });
   }
-  for (const [what, fields] of [
-    ['that does not apply', patch([{ op: 'replace', path: '/spec/nowhere/x', value: 1 }])],
-  ] as const) {
-    it(`a patch ${what}: 500 even under Ignore`, async () => {
-      await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })]);
-      hooks.say(({ request }) => review(request.uid, { allowed: true, ...fields }));
-      assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
-    });
-  }
+  it('a patch that does not apply: 500 even under Ignore', async () => {
+    await hooks.configure([hooks.webhook('a', { failurePolicy: 'Ignore' })]);
+    const fields = patch([{ op: 'replace', path: '/spec/nowhere/x', value: 1 }]);
+    hooks.say(({ request }) => review(request.uid, { allowed: true, ...fields }));
+    assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
+  });
   for (const [what, status, code, message] of [
     ['with a code', { message: 'no', code: 422 }, 422, 'admission webhook "a.example.dev" denied the request: no'],
     ['without a message', undefined, 400, 'admission webhook "a.example.dev" denied the request without explanation'],
@@ -267,33 +236,16 @@ describe('sandbox admission: several webhooks, TLS, configurations', () => {
     assert.deepEqual(body.metadata.labels, { n: '3' });
     assert.equal(hooks.heard.length, 3);
   });
-  it('a URL works like a Service', async () => {
-    const caBundle = Buffer.from(authority.cert).toString('base64');
-    const clientConfig = { url: `https://127.0.0.1:${hooks.port}/u`, caBundle };
-    await hooks.configure([hooks.webhook('u', { clientConfig })]);
+  it('TLS with another CA causes no call', async () => {
+    const caBundle = Buffer.from(createCertificateAuthority('other').cert).toString('base64');
+    const clientConfig = { service: { namespace: 'system', name: 'hook' }, caBundle };
+    await hooks.configure([hooks.webhook('t', { clientConfig })]);
     hooks.say(allow);
-    assert.equal((await hooks.call('POST', PODS, pod())).status, 201);
-    assert.equal(hooks.heard.length, 1);
+    assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
+    assert.equal(hooks.heard.length, 0);
   });
-  const service = { namespace: 'system', name: 'hook' };
-  const other = Buffer.from(createCertificateAuthority('other').cert).toString('base64');
-  for (const [what, clientConfig] of [
-    ['another CA', { service, caBundle: other }],
-    [
-      'a name that is not in the certificate',
-      { service: { ...service, name: 'else' }, caBundle: Buffer.from(authority.cert).toString('base64') },
-    ],
-  ] as const) {
-    it(`TLS with ${what} causes no call`, async () => {
-      await hooks.configure([hooks.webhook('t', { clientConfig })]);
-      hooks.say(allow);
-      assert.equal((await hooks.call('POST', PODS, pod())).status, 500);
-      assert.equal(hooks.heard.length, 0);
-    });
-  }
   for (const [what, extra, field] of [
     ['missing sideEffects', { sideEffects: null }, /sideEffects/],
-    ['url and service', { clientConfig: { url: 'https://x', service } }, /exactly one of url or service/],
     [
       'a match condition that is not CEL',
       { matchConditions: [{ name: 'x', expression: 'has(' }] },

@@ -10,15 +10,10 @@ const lease = (name: string, spec: object) => ({ metadata: { name }, spec });
 
 describe('sandbox API server: authentication', () => {
   const { call } = useApiServer();
-  for (const [what, token] of [
-    ['a missing token', ''],
-    ['an unknown token', 'unknown'],
-  ] as const) {
-    it(`${what}: 401`, async () => {
-      const { status, body } = await call('GET', PODS, undefined, { token });
-      assert.deepEqual([status, body.kind, body.reason, body.code], [401, 'Status', 'Unauthorized', 401]);
-    });
-  }
+  it('an unknown token: 401', async () => {
+    const { status, body } = await call('GET', PODS, undefined, { token: 'unknown' });
+    assert.deepEqual([status, body.kind, body.reason, body.code], [401, 'Status', 'Unauthorized', 401]);
+  });
 });
 
 describe('sandbox API server: a created object', () => {
@@ -38,13 +33,9 @@ describe('sandbox API server: a created object', () => {
     });
   });
 
-  it('gets a name from generateName, another each time', async () => {
-    const body = { ...podOf(''), metadata: { generateName: 'virt-launcher-x-' } };
-    const names = [await call('POST', PODS, body), await call('POST', PODS, body)].map(
-      ({ body: made }) => made.metadata.name,
-    );
-    for (const name of names) assert.match(String(name), /^virt-launcher-x-[a-z0-9]{5}$/);
-    assert.notEqual(names[0], names[1]);
+  it('gets a name from generateName', async () => {
+    const { body } = await call('POST', PODS, { ...podOf(''), metadata: { generateName: 'virt-launcher-x-' } });
+    assert.match(String(body.metadata.name), /^virt-launcher-x-[a-z0-9]{5}$/);
   });
 
   it('has no status from the client, except nodes', async () => {
@@ -52,11 +43,8 @@ describe('sandbox API server: a created object', () => {
     assert.equal((pod.body.status as { phase: string }).phase, 'Pending');
     const topology = await call('POST', TOPOLOGIES, { metadata: { name: 'n' }, status: { reserved: '0' } });
     assert.equal(topology.body.status, undefined);
-    const node = await call('POST', '/api/v1/nodes', {
-      metadata: { name: 'n' },
-      status: { allocatable: { cpu: '1' } },
-    });
-    assert.deepEqual(node.body.status, { allocatable: { cpu: '1' } });
+    const status = { allocatable: { cpu: '1' } };
+    assert.deepEqual((await call('POST', '/api/v1/nodes', { metadata: { name: 'n' }, status })).body.status, status);
   });
 });
 
@@ -79,12 +67,7 @@ const refusals: readonly (readonly [what: string, body: unknown, status: number,
   ['a missing namespace', named('v'), 404, 'namespaces "nowhere"', '/api/v1/namespaces/nowhere/pods'],
   ['another kind', { ...podOf('v'), kind: 'Node' }, 400, 'kind in the data (Node)'],
   ['missing containers', { ...named('v'), spec: { containers: [] } }, 422, 'spec.containers: Required value'],
-  [
-    'more requested than the limit',
-    podOf('v', { requests: { cpu: '3' }, limits: { cpu: '2' } }),
-    422,
-    'cpu limit of 2',
-  ],
+  ['a request above the limit', podOf('v', { requests: { cpu: '3' }, limits: { cpu: '2' } }), 422, 'cpu limit of 2'],
   ['a device without a limit', podOf('v', { requests: { [device]: '1' } }), 422, 'Limit must be set'],
   ['an invalid quantity', podOf('v', { limits: { cpu: 'two' } }), 422, 'limits[cpu]: Invalid value: "two"'],
   ['a time with three digits', lease('l', { renewTime: '2026-01-01T00:00:00.123Z' }), 400, 'six digits', LEASES],
@@ -101,36 +84,24 @@ describe('sandbox API server: refused creations', () => {
       assert.ok(String(reply.body.message).includes(message), reply.body.message);
     });
   }
-  for (const [what, body, status] of [
-    ['malformed JSON', '{"a":', 400],
-    ['a body of 4 MiB', `"${'x'.repeat(4 * 1024 * 1024)}"`, 413],
-  ] as const) {
-    it(`${what}: ${status}`, async () => {
-      const reply = await call('POST', PODS, body).catch((error: NodeJS.ErrnoException) => error.code);
-      // The answer to a body that is too long may arrive before the body is sent: then the connection breaks.
-      if (typeof reply === 'string') assert.ok(['EPIPE', 'ECONNRESET'].includes(reply), reply);
-      else assert.equal(reply?.status, status);
-    });
-  }
+  it('malformed JSON: 400', async () => {
+    assert.equal((await call('POST', PODS, '{"a":')).status, 400);
+  });
 });
 
 describe('sandbox API server: PUT', () => {
   const { call } = useApiServer();
   const path = `${MAPS}/put`;
   let made: Record<string, unknown> & { metadata: Record<string, unknown> };
-  beforeEach(async () => {
-    await call('DELETE', path);
+  before(async () => {
     made = (await call('POST', MAPS, configMap('put'))).body;
   });
-  it('with the current version writes and increments the version', async () => {
+  it('writes a change with the next version, and nothing without a change', async () => {
+    const same = (await call('PUT', path, made)).body.metadata;
+    assert.equal(same.resourceVersion, made.metadata.resourceVersion);
     const { status, body } = await call('PUT', path, { ...made, data: { a: '2' } });
-    assert.equal(status, 200);
+    assert.deepEqual([status, body.metadata.uid], [200, made.metadata.uid]);
     assert.ok(Number(body.metadata.resourceVersion) > Number(made.metadata.resourceVersion));
-    assert.equal(body.metadata.uid, made.metadata.uid);
-  });
-  it('without a change creates no version', async () => {
-    const { body } = await call('PUT', path, made);
-    assert.equal(body.metadata.resourceVersion, made.metadata.resourceVersion);
   });
   for (const [what, change, status] of [
     ['an old version', { resourceVersion: '1' }, 409],
@@ -141,9 +112,6 @@ describe('sandbox API server: PUT', () => {
       assert.equal((await call('PUT', path, { ...made, metadata: { ...made.metadata, ...change } })).status, status);
     });
   }
-  it('without a version overwrites', async () => {
-    assert.equal((await call('PUT', path, configMap('put'))).status, 200);
-  });
   it('of a missing object: 404', async () => {
     const { status, body } = await call('PUT', `${path}x`, configMap('putx'));
     assert.deepEqual([status, body.reason, body.message], [404, 'NotFound', 'configmaps "putx" not found']);

@@ -14,20 +14,13 @@ describe('sandbox API server: patches', () => {
   const { call } = useApiServer();
   beforeEach(async () => {
     await call('DELETE', `${MAPS}/m`);
-    await call('POST', MAPS, {
-      metadata: { name: 'm', annotations: { keep: '1', 'a/b~c': '1' } },
-      data: { a: '1', b: '2' },
-    });
+    await call('POST', MAPS, { metadata: { name: 'm' }, data: { a: '1', b: '2' } });
   });
   const patch = (type: string, body: unknown, path = `${MAPS}/m`) => call('PATCH', path, body, { type });
 
   it('merge patch: null removes, objects are merged', async () => {
     const { body } = await patch(MERGE, { data: { a: null, c: '3' } });
     assert.deepEqual(body.data, { b: '2', c: '3' });
-  });
-  it('JSON patch: escaped keys', async () => {
-    const operations = [{ op: 'replace', path: '/metadata/annotations/a~1b~0c', value: '2' }];
-    assert.deepEqual((await patch(JSON_PATCH, operations)).body.metadata.annotations, { keep: '1', 'a/b~c': '2' });
   });
   it('JSON patch: all or nothing', async () => {
     const operations = [
@@ -41,12 +34,6 @@ describe('sandbox API server: patches', () => {
 
   const refused: [string, string, unknown, number][] = [
     ['a JSON patch that is not a list', JSON_PATCH, { a: 1 }, 400],
-    [
-      'a JSON patch with 10,001 operations',
-      JSON_PATCH,
-      Array.from({ length: 10_001 }, () => ({ op: 'remove', path: '/data' })),
-      413,
-    ],
     ['an old resourceVersion', MERGE, { metadata: { resourceVersion: '1' } }, 409],
     ['an unknown format', 'application/json', {}, 415],
     ['server-side apply without a manager', APPLY, 'apiVersion: v1\nkind: ConfigMap\n', 400],
@@ -70,35 +57,13 @@ describe('sandbox API server: patches', () => {
 });
 
 describe('strategic merge patch', () => {
-  const cases: [what: string, target: JsonRecord, patch: JsonRecord, merged: JsonRecord][] = [
-    ['replaces lists without a key', { args: ['a'] }, { args: ['b'] }, { args: ['b'] }],
-    [
-      'merges containers by name',
-      { containers: [{ name: 'a', x: 1 }, { name: 'b' }] },
-      { containers: [{ name: 'a', y: 2 }] },
-      { containers: [{ name: 'a', x: 1, y: 2 }, { name: 'b' }] },
-    ],
-    ['adds an item', { env: [{ name: 'a' }] }, { env: [{ name: 'b' }] }, { env: [{ name: 'a' }, { name: 'b' }] }],
-    [
-      'deletes an item',
-      { env: [{ name: 'a' }, { name: 'b' }] },
-      { env: [{ name: 'a', $patch: 'delete' }] },
-      { env: [{ name: 'b' }] },
-    ],
-    [
-      'replaces a list on demand',
-      { env: [{ name: 'a' }] },
-      { env: [{ name: 'b' }, { $patch: 'replace' }] },
-      { env: [{ name: 'b' }] },
-    ],
-  ];
-  for (const [what, target, patch, merged] of cases) {
-    it(what, () => {
-      const before = structuredClone(target);
-      assert.deepEqual(strategicMerge(target, patch), merged);
-      assert.deepEqual(target, before);
-    });
-  }
+  it('replaces lists without a key, and merges, adds and deletes items of lists with one', () => {
+    const target = { args: ['a'], env: [{ name: 'a', x: 1 }, { name: 'b' }] };
+    const before = structuredClone(target);
+    const patch = { args: ['c'], env: [{ name: 'a', y: 2 }, { name: 'b', $patch: 'delete' }, { name: 'd' }] };
+    assert.deepEqual(strategicMerge(target, patch), { args: ['c'], env: [{ name: 'a', x: 1, y: 2 }, { name: 'd' }] });
+    assert.deepEqual(target, before);
+  });
   for (const [what, patch, message] of [
     ['an unknown directive', { $patch: 'explode' }, /unknown patch directive: explode/],
     ['an item without its key', { env: [{ value: 'x' }] }, /does not contain declared merge key: name/],

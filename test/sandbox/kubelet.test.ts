@@ -5,12 +5,9 @@ import { join } from 'node:path';
 import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
-import { countDevices } from '../../node-agent/assignments/devices.ts';
-import { readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { EVENTS, NETWORK_ATTACHMENT_DEFINITIONS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createKubelet } from '../../sandbox/kubelet/kubelet.ts';
-import type { EmulatedKubelet } from '../../sandbox/kubelet/managers.ts';
 import type { JsonRecord, KubePod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';
@@ -28,7 +25,7 @@ const HOST = createHost({
 
 type PodResources = ReturnType<typeof createPodResourcesClient>;
 
-function useKubelet(settings: Partial<EmulatedKubelet> = {}, probes: { isReady?: (pod: KubePod) => boolean } = {}) {
+function useKubelet(probes: { isReady?: (pod: KubePod) => boolean } = {}) {
   const suite = useApiServer();
   let directory: { path: string; remove: () => Promise<void> };
   let client: LocalClient;
@@ -50,7 +47,6 @@ function useKubelet(settings: Partial<EmulatedKubelet> = {}, probes: { isReady?:
         cpuManagerPolicyOptions: { 'full-pcpus-only': 'true' },
         topologyManagerPolicy: 'best-effort',
         topologyManagerScope: 'container',
-        ...settings,
       },
     });
     await kubelet.start();
@@ -108,30 +104,6 @@ function useKubelet(settings: Partial<EmulatedKubelet> = {}, probes: { isReady?:
   };
 }
 
-describe('kubelet stand-in: memory and devices as an agent reads them', () => {
-  const GI = 2 ** 30;
-  const cells = [0, 1].map((id) => ({ id, memory: 8 * GI, reserved: { memory: GI } }));
-  const at = useKubelet({ staticMemory: cells, topologyManagerPolicy: 'single-numa-node' });
-  it('agree in the state file and in PodResources', async () => {
-    await startPlugin(at.directory, 'a/vf', [0, 1], 2);
-    await until('the devices', () => at.node().status?.allocatable?.['a/vf'] === '2');
-    await at.run('vm', { cpu: '2', memory: '2Gi' });
-    await at.phase('vm', 'Running');
-    await at.podResources(async (client) => {
-      const pods = await client.list();
-      const text = await readFile(join(at.directory, 'memory_manager_state'), 'utf8');
-      const { cells: states, problem } = readMemoryState(text, pods, new Set());
-      assert.equal(problem, undefined);
-      assert.deepEqual(states.get(0), { blocks: 1, group: '0', free: { memory: 5 * GI } });
-      assert.deepEqual(states.get(1), { blocks: 0, group: '1', free: { memory: 7 * GI } });
-      const { devices } = await client.allocatable();
-      assert.deepEqual(countDevices(devices, []), [
-        { resource: 'a/vf', groups: [{ cells: '0-1', total: 2, free: 2 }] },
-      ]);
-    });
-  });
-});
-
 describe('kubelet stand-in: nodes and admission', () => {
   const at = useKubelet();
   it('registers its Node', () => {
@@ -142,24 +114,19 @@ describe('kubelet stand-in: nodes and admission', () => {
     assert.equal(status?.allocatable?.['devices.kubevirt.io/kvm'], '1k');
     assert.equal(status?.conditions?.[0]?.status, 'True');
   });
-  it('assigns whole cores and records them', async () => {
+  it('assigns whole cores and frees them when the containers have ended', async () => {
     const { metadata } = await at.run('a', { cpu: '4' });
     await at.phase('a', 'Running');
     const { defaultCpuSet, entries } = await at.state();
     assert.deepEqual([defaultCpuSet, entries[metadata.uid!]], ['0,3-8,11-15', { main: '1-2,9-10' }]);
     assert.equal(at.get('a')?.status?.containerStatuses?.[0]?.ready, true);
-  });
-
-  it('frees them when the containers have ended by themselves', async () => {
-    const { metadata } = await at.run('done', { cpu: '4' });
-    await at.phase('done', 'Running');
     await at.exit(metadata.uid!);
-    await at.phase('done', 'Succeeded');
-    assert.equal(at.get('done')?.status?.conditions?.find(({ type }) => type === 'Ready')?.status, 'False');
+    await at.phase('a', 'Succeeded');
     await until('the CPUs are free', async () => (await at.state()).defaultCpuSet === '0-15');
-    await at.client.delete(PODS, at.get('done')!);
+    await at.client.delete(PODS, at.get('a')!);
   });
 
+  const memory = 'memory, requested: 69793218560, used: 0, capacity: 68719476736';
   const rejections: [string, JsonRecord, string, string][] = [
     [
       '3 CPUs',
@@ -167,12 +134,7 @@ describe('kubelet stand-in: nodes and admission', () => {
       'SMTAlignmentError',
       'SMT Alignment Error: requested 3 cpus not multiple cpus per core = 2',
     ],
-    [
-      'more memory than exists',
-      { cpu: '2', memory: '65Gi' },
-      'OutOfmemory',
-      "Node didn't have enough resource: memory, requested: 69793218560, used: 0, capacity: 68719476736",
-    ],
+    ['too little memory', { memory: '65Gi' }, 'OutOfmemory', `Node didn't have enough resource: ${memory}`],
   ];
   for (const [what, limits, reason, text] of rejections) {
     it(`${what}: ${reason}, permanently`, async () => {
@@ -188,7 +150,7 @@ describe('kubelet stand-in: nodes and admission', () => {
 
 describe('kubelet stand-in: networks and probes', () => {
   let ready = true;
-  const at = useKubelet({}, { isReady: () => ready });
+  const at = useKubelet({ isReady: () => ready });
   const readiness = (name: string) => {
     const { conditions = [], containerStatuses = [] } = at.get(name)?.status ?? {};
     const statusOf = (type: string) => conditions.find((condition) => condition.type === type)?.status;
@@ -213,31 +175,21 @@ describe('kubelet stand-in: networks and probes', () => {
     await at.phase('a', 'Running');
   });
 
-  it('reports a pod as ready while its probes succeed', async () => {
+  it('reports a pod as ready while its probes succeed, and its sidecars in PodResources', async () => {
     ready = true;
-    await at.run('b', { cpu: '2' });
+    await at.run('b', { cpu: '2' }, { initContainers: [{ name: 'first' }, { name: 'side', restartPolicy: 'Always' }] });
     await at.phase('b', 'Running');
+    await at.podResources(async (client) => {
+      const names = (await client.list())[0]?.containers.map(({ name }) => name);
+      assert.deepEqual(names, ['side', 'main']);
+      assert.deepEqual((await client.allocatable()).cpuIds, [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]);
+    });
     assert.deepEqual(readiness('b'), ['True', 'True', true]);
     ready = false;
     await until('the failed probe', () => readiness('b')[1] === 'False');
     assert.deepEqual(readiness('b'), ['False', 'False', false]);
     ready = true;
     await until('the probe', () => readiness('b')[1] === 'True');
-  });
-});
-
-describe('kubelet stand-in: PodResources', () => {
-  const at = useKubelet();
-  it('lists the owners of resources, if any', async () => {
-    await at.podResources(async (client) => {
-      assert.deepEqual(await client.list(), []);
-      assert.deepEqual((await client.allocatable()).cpuIds, [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]);
-      const initContainers = [{ name: 'first' }, { name: 'side', restartPolicy: 'Always' }];
-      await at.run('a', { cpu: '2' }, { initContainers });
-      await at.phase('a', 'Running');
-      const names = (await client.list())[0]?.containers.map(({ name }) => name);
-      assert.deepEqual(names, ['side', 'main']);
-    });
   });
 });
 
@@ -254,6 +206,8 @@ describe('kubelet stand-in: device plugins', () => {
     const [container] = (await at.podResources((client) => client.list()))[0]!.containers;
     assert.deepEqual(container?.cpuIds, [4, 12]);
     assert.deepEqual(container.devices[0]?.topology?.nodes, [{ ID: 1 }]);
+    await at.client.delete(PODS, at.get('a')!);
+    await until('the kubelet has removed it', () => at.get('a') === undefined);
   });
   it('keeps a container waiting while PreStartContainer refuses, with the plugin’s message', async () => {
     const plugin = await at.plug(0);

@@ -9,16 +9,10 @@ import { answering, type Listener, pause, podOf, useApiServer } from './support.
 
 const DEVICE = 'devices.kubevirt.io/kvm';
 type Args = { Pod: KubePod; Nodes: null | { items: KubeNode[] }; NodeNames: null | string[] };
-interface Heard {
-  readonly path: string;
-  readonly args: Args;
-  readonly length: string | undefined;
-}
-
 /** An extender whose answers each test sets, and the scheduler that calls it. */
 function useScheduler() {
   const suite = useApiServer();
-  const heard: Heard[] = [];
+  const heard: { path: string; args: Args; length: string | undefined }[] = [];
   let answer: (path: string, args: Args) => unknown = (_path, { NodeNames }) => ({ NodeNames });
   let listener: Listener;
   let scheduler: Scheduler | undefined;
@@ -47,7 +41,7 @@ function useScheduler() {
     say(next: typeof answer) {
       answer = next;
     },
-    start(extender?: JsonRecord, flushSeconds = 300) {
+    start(extender?: JsonRecord) {
       const extenders = extender && [
         {
           urlPrefix: `http://127.0.0.1:${listener.port}`,
@@ -55,7 +49,6 @@ function useScheduler() {
           prioritizeVerb: 'prioritize',
           weight: 1,
           nodeCacheCapable: true,
-          managedResources: [{ name: DEVICE }],
           ...extender,
         },
       ];
@@ -65,7 +58,7 @@ function useScheduler() {
         profiles: [{ schedulerName: 'default-scheduler' }],
         ...(extenders && { extenders }),
       });
-      scheduler = createScheduler({ client, configuration, flushSeconds });
+      scheduler = createScheduler({ client, configuration });
       void scheduler.start();
     },
     node: (name: string, cpu = '4') =>
@@ -120,11 +113,10 @@ describe('scheduler and an extender', () => {
     for (const name of ['n1', 'n2', 'n3']) await at.node(name);
   });
 
-  it('is called only for pods with a managed resource, by names, with Content-Length', async () => {
+  it('is called by names, with Content-Length', async () => {
     at.start({});
-    await at.pod('plain');
     await at.pod('vm', '1', true);
-    await until('both are placed', () => at.nodeOf('plain') && at.nodeOf('vm'));
+    await until('it is placed', () => at.nodeOf('vm'));
     assert.deepEqual(
       at.heard.map(({ path, args }) => `${path} ${args.Pod.metadata.name}`),
       ['/filter vm', '/prioritize vm'],

@@ -9,8 +9,8 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
-import { at, type JsonRecord, type KubeObject, type KubePod, type KubeVmi } from '../../sandbox/objects.ts';
-import { dedicatedCpus, renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
+import { at, type JsonRecord, type KubeObject, type KubePod } from '../../sandbox/objects.ts';
+import { renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import type { StartFailure } from '../../sandbox/virt-controller/lifecycle.ts';
 import { createTurns, createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until } from '../support/until.ts';
@@ -19,12 +19,6 @@ import { useApiServer } from './support.ts';
 type VirtController = ReturnType<typeof createVirtController>;
 
 const vector = (name: string) => JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'));
-const vmi = (domain: JsonRecord, spec: JsonRecord = {}): KubeVmi => ({
-  apiVersion: 'kubevirt.io/v1',
-  kind: 'VirtualMachineInstance',
-  metadata: { name: 'vm', namespace: 'default', uid: 'u' },
-  spec: { domain, ...spec },
-});
 
 describe('virt-controller: the launcher pod', () => {
   const rendered = renderLauncherPod(vector('vmi.json'));
@@ -37,28 +31,13 @@ describe('virt-controller: the launcher pod', () => {
     for (const key of ['kubevirt.io', 'kubevirt.io/created-by', 'vm.kubevirt.io/name', 'app']) {
       assert.equal(rendered.metadata.labels?.[key], real.metadata.labels?.[key], key);
     }
-    for (const key of [
-      'kubevirt.io/CPUManagerPolicyBetaOptions',
-      'kubevirt.io/domain',
-      'kubectl.kubernetes.io/default-container',
-    ]) {
-      assert.equal(rendered.metadata.annotations?.[key], real.metadata.annotations?.[key], key);
+    const { annotations = {} } = rendered.metadata;
+    for (const key of ['kubevirt.io/CPUManagerPolicyBetaOptions', 'kubevirt.io/domain']) {
+      assert.equal(annotations[key], real.metadata.annotations?.[key], key);
     }
-    assert.equal(rendered.metadata.annotations?.['kubevirt.io/latest-observed-api-version'], undefined);
-    const [network] = JSON.parse(
-      rendered.metadata.annotations?.['k8s.v1.cni.cncf.io/networks'] ?? '[]',
-    ) as JsonRecord[];
-    assert.match(String(network?.interface), /^pod[0-9a-f]{11}$/);
+    assert.equal(annotations['kubevirt.io/latest-observed-api-version'], undefined);
+    assert.match(annotations['k8s.v1.cni.cncf.io/networks'] ?? '', /"interface":"pod[0-9a-f]{11}"/);
   });
-
-  const cpus: [string, JsonRecord, number][] = [
-    ['cores, sockets and threads', { cpu: { cores: 4, sockets: 2, threads: 2 } }, 16],
-    ['the isolated emulator', { cpu: { cores: 4, threads: 2, isolateEmulatorThread: true } }, 9],
-    ['supplemental IO threads', { cpu: { cores: 2 }, ioThreads: { supplementalPoolThreadCount: 3 } }, 5],
-  ];
-  for (const [what, domain, count] of cpus) {
-    it(`CPUs from ${what}: ${count}`, () => assert.equal(dedicatedCpus(vmi(domain)), count));
-  }
 });
 
 describe('virt-controller: VMs, instances and pods', () => {

@@ -6,7 +6,7 @@ import { apiVersionOf, collectionOf, PODS, type ResourceType } from '../../sandb
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import { timestamp } from '../../sandbox/api-server/preparation.ts';
 import { type LocalClient, recordEvent } from '../../sandbox/clients/local-client.ts';
-import { draftOf, type KubeObject, sameJson } from '../../sandbox/objects.ts';
+import { type KubeObject, sameJson } from '../../sandbox/objects.ts';
 import { createMirror, type Mirror } from './mirror.ts';
 
 /**
@@ -103,7 +103,7 @@ export function createRemoteClient({ client, types, log }: RemoteClientOptions):
       const { namespace, name } = object.metadata;
       let current = viewed<typeof object>(mirrorOf(type).get(namespace, name)) ?? (await read(type, object));
       for (;;) {
-        const draft = viewed<never>(draftOf(current));
+        const draft = viewed<never>(structuredClone(current));
         change(draft);
         if (sameJson(draft, current)) return draft;
         try {

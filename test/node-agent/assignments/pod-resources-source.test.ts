@@ -172,25 +172,23 @@ describe('queries of the kubelet, in virtual time', () => {
     assert.deepEqual(messages(), [FAILED, FAILED, '30 recovered']);
   });
 
-  for (const how of ['fails', 'succeeds']) {
-    it(`end with the signal, also in the middle of a round that then ${how}`, async () => {
-      verdict = 'poll';
-      source.refresh();
-      await pass(100);
-      const { length } = readings;
-      let answer = () => {};
-      answering = new Promise((resolve) => {
-        answer = resolve;
-      });
-      await pass(1000);
-      assert.equal(rounds.length, 3);
-      stop.abort();
-      if (how === 'fails') failure = new Error('cancelled');
-      answer();
-      source.refresh();
-      await pass(5000);
-      assert.equal(rounds.length, 3);
-      assert.deepEqual([codes, messages(), readings.length], [[], [], length]);
+  it('end with the signal, also in the middle of a round', async () => {
+    verdict = 'poll';
+    source.refresh();
+    await pass(100);
+    const { length } = readings;
+    let answer = () => {};
+    answering = new Promise((resolve) => {
+      answer = resolve;
     });
-  }
+    await pass(1000);
+    assert.equal(rounds.length, 3);
+    stop.abort();
+    failure = new Error('cancelled');
+    answer();
+    source.refresh();
+    await pass(5000);
+    assert.equal(rounds.length, 3);
+    assert.deepEqual([codes, messages(), readings.length], [[], [], length]);
+  });
 });

@@ -6,7 +6,6 @@ import {
   type AssignmentsView,
   type Inputs,
   joinNames,
-  listedContainers,
   nextView,
   type PodResourcesAnswer,
   type Reading,
@@ -241,22 +240,5 @@ describe('pod names for the uids of the checkpoint', () => {
     const unanswered = view('0-3', after, failed(answer('0-3', { first: '2-3' })), between);
     assert.deepEqual(nameOf(unanswered), [undefined]);
     assert.deepEqual(nameOf(view('0-3', after, good(answer('0-3', { second: '2-3' })), unanswered)), ['second']);
-  });
-});
-
-describe('containers that the kubelet lists', () => {
-  const pod = (name: string, ...cpuIds: number[][]) => ({
-    name,
-    namespace: 'ns',
-    containers: cpuIds.map((ids, i) => ({ name: `c${i}`, cpuIds: ids })),
-  });
-
-  it('reads up to the limit and refuses a longer list', () => {
-    assert.equal(listedContainers([pod('a', [0], [1], [])], 2).length, 2);
-    // Before it builds any set of CPUs, which would fail here.
-    assert.throws(() => listedContainers([pod('a', [-1], [1], [2])], 2), {
-      name: 'RangeError',
-      message: 'the kubelet lists 3 containers with CPUs; the agent reads at most 2',
-    });
   });
 });

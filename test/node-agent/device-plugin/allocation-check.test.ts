@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { EventTarget, EventText } from '../../../kube/events.ts';
+import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { checkAllocation } from '../../../node-agent/device-plugin/allocation-check.ts';
@@ -9,45 +10,43 @@ import {
   createRefusedStarts,
   type RefusedStarts,
 } from '../../../node-agent/device-plugin/allocation-checker.ts';
+import { createBeforeStart } from '../../../node-agent/device-plugin/before-start.ts';
+import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { silent } from '../../support/logger.ts';
+import { podResourcesOf } from '../../support/pod-resources.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { twoCells as host, testMetrics } from '../support.ts';
+import { twoCells as host, recordingLogger, testMetrics } from '../support.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 
 describe('an allocation', () => {
-  interface Case {
-    readonly name: string;
-    readonly cpus: string;
-    readonly cells: string;
-    readonly wholeCores?: boolean;
-    readonly spansCells?: boolean;
-    readonly refused?: string;
-  }
-  const cases: Case[] = [
-    { name: 'all CPUs are on the network’s NUMA node', cpus: '4-5', cells: '1' },
-    { name: 'no CPU is on the network’s NUMA node', cpus: '2-3', cells: '1', refused: 'NetworkElsewhere' },
-    { name: 'some CPUs are there, the guest has one NUMA node', cpus: '2-5', cells: '1', refused: 'NetworkElsewhere' },
-    { name: 'some CPUs are there, the guest spans NUMA nodes', cpus: '2-5', cells: '1', spansCells: true },
-    {
-      name: 'no CPU is there, the guest spans NUMA nodes',
-      cpus: '0-3',
-      cells: '1',
-      spansCells: true,
-      refused: 'NetworkElsewhere',
-    },
-    { name: 'the network is on both NUMA nodes', cpus: '2-5', cells: '0-1' },
-    { name: 'the NUMA node of the network is unknown', cpus: '2-3', cells: '' },
-    { name: 'a container in the shared pool', cpus: '', cells: '1', wholeCores: true },
-    { name: 'a split core', cpus: '4,6', cells: '1', wholeCores: true, refused: 'SplitCores' },
-    { name: 'a split core, but whole cores are not required', cpus: '4,6', cells: '1' },
-    { name: 'whole cores', cpus: '4-7', cells: '1', wholeCores: true },
+  const SPANS = { spansCells: true };
+  const WHOLE = { wholeCores: true };
+  const cases: [label: string, cpus: string, cells: string, needs: object, refused?: string][] = [
+    ['all CPUs are on the network’s NUMA node', '4-5', '1', {}],
+    ['no CPU is on the network’s NUMA node', '2-3', '1', {}, 'NetworkElsewhere'],
+    ['some CPUs are there, the guest has one NUMA node', '2-5', '1', {}, 'NetworkElsewhere'],
+    ['some CPUs are there, the guest spans NUMA nodes', '2-5', '1', SPANS],
+    ['no CPU is there, the guest spans NUMA nodes', '0-3', '1', SPANS, 'NetworkElsewhere'],
+    ['the network is on both NUMA nodes', '2-5', '0-1', {}],
+    ['the NUMA node of the network is unknown', '2-3', '', {}],
+    ['a container in the shared pool', '', '1', WHOLE],
+    ['a split core', '4,6', '1', WHOLE, 'SplitCores'],
+    ['a split core, but whole cores are not required', '4,6', '1', {}],
+    ['whole cores', '4-7', '1', WHOLE],
   ];
-  for (const { name, cpus, cells, wholeCores = false, spansCells = false, refused } of cases) {
-    it(`${name}: ${refused ?? 'granted'}`, () => {
-      const claim = { host, resource: PHYSNET, cells: set(cells), cpus: set(cpus), wholeCores, spansCells };
-      assert.equal(checkAllocation(claim)?.reason, refused);
+  for (const [label, cpus, cells, needs, refused] of cases) {
+    it(`${label}: ${refused ?? 'granted'}`, () => {
+      const claim = {
+        host,
+        resource: PHYSNET,
+        cells: set(cells),
+        cpus: set(cpus),
+        wholeCores: false,
+        spansCells: false,
+      };
+      assert.equal(checkAllocation({ ...claim, ...needs })?.reason, refused);
     });
   }
 
@@ -171,5 +170,107 @@ describe('refusals for the report', () => {
     end();
     refusals.add(holder('late'), undefined, '');
     assert.equal(changes, 1001);
+  });
+});
+
+const TUNNEL = 'plumbline.dev/tunnel';
+const pods = [
+  podResourcesOf({
+    name: 'other',
+    containers: [{ name: 'c', cpuIds: [8], devices: [{ resourceName: TUNNEL, deviceIds: ['tunnel-1'] }] }],
+  }),
+  podResourcesOf({
+    name: 'vm',
+    namespace: 'ns',
+    containers: [
+      { name: 'sidecar', cpuIds: [] },
+      {
+        name: 'compute',
+        cpuIds: [3, 2],
+        devices: [
+          { resourceName: 'physnet.plumbline.dev/a', deviceIds: ['a-0'] },
+          { resourceName: TUNNEL, deviceIds: ['tunnel-0'] },
+        ],
+      },
+    ],
+  }),
+];
+
+describe('before a container with Plumbline devices starts', () => {
+  let holders: unknown[];
+  let outcomes: string[];
+  let logged: ReturnType<typeof recordingLogger>;
+
+  const barrier = (list: () => Promise<PodResources[]>, check: () => Promise<string | undefined>) => {
+    holders = [];
+    outcomes = [];
+    logged = recordingLogger();
+    return createBeforeStart({
+      podResources: { list },
+      check: (_resource, holder) => {
+        holders.push(holder && { ...holder, cpus: holder.cpus.toString() });
+        return check();
+      },
+      answerWithin: 0.05,
+      onOutcome: (_resource, outcome) => outcomes.push(outcome),
+      log: logged.log,
+    });
+  };
+  const grant = async () => undefined;
+  const start = (before: BeforeStart, signal = new AbortController().signal) => before(TUNNEL, ['tunnel-0'], signal);
+
+  it('the allocation of the pod’s container is checked', async () => {
+    await start(barrier(async () => pods, grant));
+    assert.deepEqual(holders, [{ namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' }]);
+    assert.deepEqual(outcomes, ['passed']);
+  });
+
+  it('the kubelet is asked again if it answers ResourceExhausted', async () => {
+    let tries = 0;
+    const list = async () => {
+      if (++tries < 3) throw new Error('ResourceExhausted');
+      return pods;
+    };
+    await start(barrier(list, grant));
+    assert.notEqual(holders[0], undefined);
+  });
+
+  it('the check has no holder if the kubelet does not answer', async () => {
+    await start(barrier(() => Promise.reject(new Error('down')), grant));
+    assert.deepEqual(holders, [undefined]);
+  });
+
+  it('the kubelet is not asked again once the request is cancelled', async () => {
+    const stop = new AbortController();
+    let tries = 0;
+    const list = () => {
+      tries++;
+      stop.abort();
+      return Promise.reject(new Error('cancelled'));
+    };
+    await start(barrier(list, grant), stop.signal).catch(() => undefined);
+    assert.equal(tries, 1);
+    assert.ok(logged.said('allocation check skipped: owner unknown'));
+  });
+
+  it('a check that hangs does not keep the container from starting', async () => {
+    await start(
+      barrier(
+        async () => pods,
+        () => new Promise(() => {}),
+      ),
+    );
+    assert.deepEqual(outcomes, ['unanswered']);
+    assert.ok(logged.said('agent timed out; starting the container before OVS left its CPUs'));
+  });
+
+  it('a refusal or an error of the check prevents the start, and is logged', async () => {
+    for (const check of [async () => 'not there', () => Promise.reject(new Error('not there'))]) {
+      await assert.rejects(start(barrier(async () => pods, check)), /^Error: not there$/);
+      assert.deepEqual(outcomes, ['refused']);
+      const { msg, pod, container, resource, devices, reason } = logged.lines[0] ?? {};
+      assert.deepEqual([msg, pod, container], ['container start refused', 'ns/vm', 'compute']);
+      assert.deepEqual([resource, devices, reason], [TUNNEL, ['tunnel-0'], 'not there']);
+    }
   });
 });

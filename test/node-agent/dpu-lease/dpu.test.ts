@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
+import { rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createDpuLease, createOvsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
 import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns } from '../support.ts';
-import { startAnswering } from './answering.ts';
 
 describe('the renewals of a DPU, round by round', () => {
   let stop: AbortController;
@@ -109,6 +110,16 @@ describe('the renewals of a DPU, round by round', () => {
   });
 });
 
+/** The socket on which a daemon of Open vSwitch answers, here with empty answers. If `hung`, it never answers. */
+function startAnswering(path: string, hung = false) {
+  rmSync(path, { force: true });
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.on('data', () => hung || socket.write('{"id":0,"result":{},"error":null}'));
+  });
+  return server.listen(path).unref();
+}
+
 describe('the health of a DPU’s Open vSwitch', () => {
   const temp = tempDirectories();
   const stop = new AbortController();
@@ -120,7 +131,7 @@ describe('the health of a DPU’s Open vSwitch', () => {
     assert.match((await probe(stop.signal)) ?? '', /ovsdb-server.pid/);
     const ovsdb = await startStandIn('ovsdb-server', 0, join(rundir, 'ovsdb-server.pid'));
     assert.match((await probe(stop.signal)) ?? '', /ovsdb-server does not answer on .*db\.sock.*ENOENT/);
-    const hung = startAnswering(join(rundir, 'db.sock'), { hung: true });
+    const hung = startAnswering(join(rundir, 'db.sock'), true);
     const control = startAnswering(join(rundir, `ovs-vswitchd.${vswitchd.pid}.ctl`));
     assert.equal(await probe(stop.signal), `ovsdb-server does not answer on ${rundir}/db.sock: no answer in 0.3 s`);
     hung.close();

@@ -94,14 +94,6 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     assert.deepEqual(messages(), [FAILED, '30 DPU lease released; health check off', '30 recovered']);
   });
 
-  it('release: tries again without a log line if another client wrote first', async () => {
-    leaseOf('someone');
-    refuse(new KubeError(409, 'Conflict', 'changed'));
-    await release();
-    await pass(5);
-    assert.deepEqual([reads, messages()], [2, []]);
-  });
-
   it('creates it: duration, holder, owned by the node, never renewed', async () => {
     await tend();
     const { metadata, spec } = api.objects.get(PATH) as { metadata: { ownerReferences: unknown[] }; spec: object };

@@ -26,10 +26,6 @@ describe('claims of a token', () => {
     assert.deepEqual(claims, { namespace: 'plumbline-dpu', account: 'worker-1', issued: 10, expires: 20 });
   });
 
-  it('name the one that is missing', () => {
-    assert.throws(() => readTokenClaims(tokenOf({ sub: SUBJECT, iat: 10 })), /\(check exp\)/);
-  });
-
   const others: [string, string][] = [
     ['nothing', ''],
     ['a word', 'secret-word'],
@@ -51,16 +47,11 @@ describe('claims of a token', () => {
 describe('the renewal of a DPU’s token', () => {
   const temp = tempDirectories();
 
-  interface Requested {
-    readonly path: string;
-    readonly body: object;
-  }
-
   /** A DPU on which time passes while the duty waits. `granted`: validity of the API server's tokens, in seconds. */
   function dpu({ granted = DAY, skew = 0 } = {}) {
     const directory = temp();
     const file = join(directory, 'token');
-    const requested: Requested[] = [];
+    const requested: { path: string; body: object }[] = [];
     const stop = new AbortController();
     const logged = recordingLogger();
     const metrics = testMetrics();
@@ -166,7 +157,7 @@ describe('the renewal of a DPU’s token', () => {
     });
   }
 
-  for (const skew of [-30 * DAY, -HOUR, HOUR, 30 * DAY]) {
+  for (const skew of [-30 * DAY, 30 * DAY]) {
     it(`neither expires nor is requested in a loop if the clock is ${skew} s off`, async () => {
       const { put, pass, requested } = dpu({ skew });
       put(DAY);

@@ -5,33 +5,24 @@ import { createAnswers, type GatePolicy } from '../../../node-agent/gate/answers
 import { createGateServer } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
-/** The agent's real side of the gate. The test controls the DPU, Open vSwitch and the kubelet. */
-export interface GateAgent {
-  dpu: DpuWord | undefined;
-  vacate: (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
-  hasDevice: (pod: CniPod) => Promise<boolean | undefined>;
-  readonly cpus: Map<string, CpuSet>;
-  readonly vacated: CpuSet[];
-  readonly logged: ReturnType<typeof recordingLogger>;
-  recheck(): number;
-  stop(): Promise<void>;
-}
+export type GateAgent = Awaited<ReturnType<typeof startGateAgent>>;
 
 export const READY: DpuWord = { ready: true, reason: 'its lease was renewed' };
 export const DEAD: DpuWord = { ready: false, reason: 'its lease ovn-dpu-a was last renewed 41 s ago' };
 
-export async function startGateAgent(socketPath: string, policy: Partial<GatePolicy> = {}): Promise<GateAgent> {
+/** The agent's real side of the gate. The test controls the DPU, Open vSwitch and the kubelet. */
+export async function startGateAgent(socketPath: string, policy: Partial<GatePolicy> = {}) {
   const stopping = new AbortController();
   const logged = recordingLogger();
-  const agent: GateAgent = {
-    dpu: READY,
-    vacate: async () => {},
-    hasDevice: async () => undefined,
-    cpus: new Map(),
-    vacated: [],
+  const agent = {
+    dpu: READY as DpuWord | undefined,
+    vacate: async (_cpus: CpuSet, _signal: AbortSignal): Promise<void> => {},
+    hasDevice: async (_pod: CniPod): Promise<boolean | undefined> => undefined,
+    cpus: new Map<string, CpuSet>(),
+    vacated: [] as CpuSet[],
     logged,
-    recheck: () => answers.recheck(),
-    async stop() {
+    recheck: (): number => answers.recheck(),
+    async stop(): Promise<void> {
       stopping.abort();
       await running;
     },

@@ -20,10 +20,7 @@ describe('the gate’s installer', () => {
     const directory = temp();
     shim = join(directory, 'image-shim');
     writeFileSync(shim, 'the program');
-    places = {
-      binDir: join(directory, 'bin'),
-      confDir: join(directory, 'net.d'),
-    };
+    places = { binDir: join(directory, 'bin'), confDir: join(directory, 'net.d') };
     mkdirSync(places.confDir);
     logged = recordingLogger();
     metrics = testMetrics();
@@ -33,14 +30,9 @@ describe('the gate’s installer', () => {
 
   const run = (more: Partial<InstallerDeps> = {}) => {
     const stopping = new AbortController();
-    const running = createInstaller({
-      ...places,
-      shim,
-      log: logged.log,
-      metrics,
-      pace: 0,
-      ...more,
-    }).run(stopping.signal);
+    const running = createInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }).run(
+      stopping.signal,
+    );
     stop = async () => {
       stopping.abort();
       await running;
@@ -101,9 +93,8 @@ describe('the gate’s installer', () => {
       rmSync(conf(OWN));
       now += 400;
       mock.timers.tick(5000);
-      assert.equal(existsSync(conf(OWN)), false, '0.4 s after the last time');
       pass(599);
-      assert.equal(existsSync(conf(OWN)), false);
+      assert.equal(existsSync(conf(OWN)), false, '0.999 s after the last time');
       pass(1);
       assert.equal(existsSync(conf(OWN)), true);
     } finally {
@@ -119,20 +110,13 @@ describe('the gate’s installer', () => {
     assert.equal(await installed(), 0);
   });
 
-  it('removes the configuration at a normal end; the program stays for older sandboxes', async () => {
+  it('removes the configuration at a normal end, and the program with the removal; a second removal causes no error', async () => {
     write('10-ovn.conf', OVN);
     run();
     await eventually(() => existsSync(conf(OWN)), 'made');
     await stop();
     assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
-    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
-  });
-
-  it('leaves no files after the removal, and a second removal causes no error', async () => {
-    write('10-ovn.conf', OVN);
-    run();
-    await eventually(() => existsSync(conf(OWN)), 'made');
-    await stop();
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate'], 'for older sandboxes');
     // As an agent that was killed leaves it.
     writeFileSync(conf(OWN), '{}');
     assert.deepEqual(uninstall(places), [conf(OWN), join(places.binDir, 'plumbline-gate')]);

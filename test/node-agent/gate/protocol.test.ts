@@ -28,9 +28,7 @@ describe('the gate’s protocol: requests', () => {
   const refused: [string, string, RegExp][] = [
     ['another version', 'plumbline-gate/2 ADD 0 0\n', /not a request in version 1: "plumbline-gate\/2/],
     ['another verb', 'plumbline-gate/1 MUL 0 0\n', /not a request in version 1/],
-    ['a word too many', 'plumbline-gate/1 ADD nested 0 0\n', /not a request in version 1/],
     ['no lengths', 'plumbline-gate/1 ADD\n', /not a request in version 1/],
-    ['an empty line', '\n', /not a request in version 1/],
     ['more variables than 64 KiB', 'plumbline-gate/1 ADD 65537 0\n', /too long/],
     ['more configuration than a MiB', 'plumbline-gate/1 ADD 0 1048577\n', /too long/],
     ['a first line that ends after 128 bytes', `${'x'.repeat(128)}\n`, /the first line is too long/],
@@ -61,7 +59,6 @@ describe('the gate’s protocol: refusals', () => {
   it('cut a message of more than 1500 bytes at a whole character', () => {
     assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1500) })).text.length, 1500);
     assert.equal(parse(denial({ code: 11, message: 'x'.repeat(1501) })).text, 'x'.repeat(1500));
-    assert.equal(parse(denial({ code: 11, message: 'é'.repeat(1000) })).text, 'é'.repeat(750));
     assert.equal(parse(denial({ code: 11, message: `xx${'€'.repeat(1000)}` })).text, `xx${'€'.repeat(499)}`);
   });
 });

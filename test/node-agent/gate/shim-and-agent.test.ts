@@ -76,15 +76,6 @@ describe('the CNI plugin and the agent', () => {
     assert.equal(agent.recheck(), 0, 'it is not called off twice');
   });
 
-  it('continues the ADD if the agent is killed while the delegate runs', async () => {
-    const below = gate.delegate('long', `sleep 0.3; printf '{}'`);
-    const result = gate.call({ conf: wrapping('long') });
-    await eventually(() => below.calls().length === 1, 'the delegate runs');
-    await agent.stop();
-    assert.equal((await result).code, 0);
-    agent = await startGateAgent(gate.socket);
-  });
-
   it('uses the state file if the agent fails to answer a request', async () => {
     agent.cpus.get = () => {
       throw new Error('a defect');

@@ -400,7 +400,6 @@ describe('the kubelet’s settings in a report', () => {
       assert.deepEqual(featureGates, isKnown ? (expected.featureGates ?? {}) : undefined);
       assert.equal(condition?.status, isKnown ? 'True' : 'False');
       assert.match(condition?.message ?? '', expected.problem ?? /^$/);
-      assert.ok((condition?.message.length ?? 0) < 600, condition?.message);
       const kubelet = kubeletOfReport(status);
       const unpredictable = 'unpredictable' in kubelet ? kubelet.unpredictable : '';
       const reason = `the kubelet's configuration is not reported: ${condition?.message.slice(0, 100)}`;
@@ -425,16 +424,9 @@ describe('the kubelet’s settings in a report', () => {
           if (existsSync(join(root, path))) symlinkSync(join(root, path), join(container, mountPath));
         }
         const sources = sourcesOf(container, { ...layout, flags: [] });
-        const { cpuManager, topologyManager } = await published(
-          createKubeletConfigReader(sources, recordingLogger().log),
-        );
-        assert.deepEqual(
-          { cpuManager, topologyManager },
-          {
-            cpuManager: expected.cpuManager,
-            topologyManager: expected.topologyManager,
-          },
-        );
+        const status = await published(createKubeletConfigReader(sources, recordingLogger().log));
+        assert.deepEqual(status.cpuManager, expected.cpuManager);
+        assert.deepEqual(status.topologyManager, expected.topologyManager);
       });
     }
   });

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { KubeletConfigError } from '../../../node-agent/host/kubelet-config.ts';
+import { mock } from 'node:test';
+import { kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
 import { readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
-import { recordingLogger, tempDirectories, writeTree } from '../support.ts';
+import { ConfigzError, readConfigz, servingOf } from '../../../node-agent/host/kubelet-configz.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
 import { parseKubeletConfig } from './kubelet-config-fixture.ts';
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
@@ -60,33 +65,13 @@ describe('kubelet configuration', () => {
     assert.deepEqual(texts.map(maxPodsOf), [110, 110, 110, 110, 1, 10_000, 10_000]);
   });
 
-  it('reads up to 32 options and resources and 1024 NUMA nodes, and refuses more', () => {
-    const many = (count: number, value: string) =>
-      `{${Array.from({ length: count }, (_, i) => `k${i}: ${value}`).join(', ')}}`;
-    const nodes = (count: number) =>
-      `[${Array.from({ length: count }, (_, i) => `{numaNode: ${i}, limits: {}}`).join(', ')}]`;
-    const texts: [(count: number) => string, number][] = [
-      [(count) => `cpuManagerPolicyOptions: ${many(count, '"true"')}`, 32],
-      [(count) => `topologyManagerPolicyOptions: ${many(count, '"x"')}`, 32],
-      [(count) => `reservedMemory: [{numaNode: 0, limits: ${many(count, '1')}}]`, 32],
-      [(count) => `reservedMemory: ${nodes(count)}`, 1024],
-    ];
-    for (const [text, most] of texts) {
-      assert.ok(parseKubeletConfig('f', `${HEAD}${text(most)}\n`));
-      assert.throws(() => parseKubeletConfig('f', `${HEAD}${text(most + 1)}\n`), KubeletConfigError);
-    }
-  });
-
-  describe('with any text', () => {
-    it('refuses a large file and a directory of thousands of files', async () => {
-      const root = temp();
-      writeTree(root, { large: `${HEAD}#${'x'.repeat(1024 * 1024)}`, config: HEAD });
-      await assert.rejects(readSettings({ config: '/large', root }), /larger than 65536 bytes/);
-      const dropIns = Array.from({ length: 300 }, (_, i) => [`conf.d/${i}.conf`, `${HEAD}maxPods: 1`]);
-      writeTree(root, Object.fromEntries(dropIns));
-      const all = { config: '/config', configDir: '/conf.d', root };
-      await assert.rejects(readSettings(all), { message: '/conf.d: more than 256 drop-ins' });
-    });
+  it('refuses a directory of thousands of files', async () => {
+    const root = temp();
+    writeTree(root, { config: HEAD });
+    const dropIns = Array.from({ length: 300 }, (_, i) => [`conf.d/${i}.conf`, `${HEAD}maxPods: 1`]);
+    writeTree(root, Object.fromEntries(dropIns));
+    const all = { config: '/config', configDir: '/conf.d', root };
+    await assert.rejects(readSettings(all), { message: '/conf.d: more than 256 drop-ins' });
   });
 
   it('skips a kubeconfig in its place, and says so once', async () => {
@@ -102,4 +87,167 @@ describe('kubelet configuration', () => {
     assert.equal(lines.length, before);
     assert.ok(lines.some(({ reason }) => /a kubeconfig, not a KubeletConfiguration/.test(String(reason))));
   });
+});
+
+describe('the configuration of a running kubelet', () => {
+  const temp = tempDirectories();
+  const authority = createCertificateAuthority('kubelet-ca');
+  const serving = authority.issue(['worker-1']);
+  let server: Server;
+  let kubeletDir: string;
+  let endpoint: string;
+  let requests: (string | undefined)[];
+  let answer: { status: number; body: string };
+
+  before(async () => {
+    server = createServer({ cert: serving.cert, key: serving.key }, (request, response) => {
+      requests.push(request.headers.authorization);
+      if (answer.status > 0) response.writeHead(answer.status).end(answer.body);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    endpoint = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  after(() => server.close());
+  afterEach(() => mock.reset());
+  beforeEach(() => {
+    kubeletDir = temp();
+    requests = [];
+    const kubeletconfig = { cpuManagerPolicy: 'static', maxPods: 250, reservedSystemCPUs: '0-1' };
+    answer = { status: 200, body: JSON.stringify({ kubeletconfig }) };
+  });
+  const certificates = () => servingOf({}, join(kubeletDir, 'pki')).certificates;
+  const read = () => readConfigz({ endpoint, certificates: certificates(), token: 'secret' });
+  const refused = (message: RegExp) =>
+    assert.rejects(read(), (error) => error instanceof ConfigzError && message.test(error.message));
+
+  for (const name of ['pki/kubelet.crt', 'pki/kubelet-server-current.pem']) {
+    it(`is requested with the agent’s token from the kubelet with the certificate ${name}`, async () => {
+      writeTree(kubeletDir, { [name]: `${serving.cert}${authority.cert}` });
+      const { source, cpuManager, maxPods, reserved } = await read();
+      assert.equal(source, `https://${endpoint}/configz`);
+      assert.deepEqual([cpuManager.policy, maxPods, reserved?.toString()], ['static', 250, '0-1']);
+      assert.deepEqual(requests, ['Bearer secret']);
+    });
+  }
+
+  it('requires the kubelet’s own certificate before the token is sent', async () => {
+    await refused(/no certificate to identify the kubelet in \S+pki\/kubelet-server-current.pem or \S+kubelet.crt/);
+    writeTree(kubeletDir, { 'pki/kubelet.crt': authority.issue(['worker-1']).cert });
+    await refused(/does not present the kubelet’s certificate/);
+    assert.deepEqual(requests, []);
+  });
+
+  it('stops waiting for a silent server after three seconds', async () => {
+    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
+    const deadline = new AbortController();
+    const limits: number[] = [];
+    mock.method(AbortSignal, 'timeout', (milliseconds: number) => {
+      limits.push(milliseconds);
+      return deadline.signal;
+    });
+    answer = { status: 0, body: '' };
+    const failed = refused(/: no answer in 3 s$/);
+    await eventually(() => requests.length === 1, 'it is asked');
+    deadline.abort();
+    await failed;
+    assert.deepEqual(limits, [3000]);
+  });
+
+  it('reports a denied request, an invalid answer and a missing server', async () => {
+    writeTree(kubeletDir, { 'pki/kubelet.crt': serving.cert });
+    answer = { status: 403, body: 'Forbidden' };
+    await refused(/answered 403/);
+    answer = { status: 200, body: '<html>' };
+    await refused(/configz/);
+    answer = { status: 200, body: JSON.stringify({ x: 'x'.repeat(8 * 1024 * 1024) }) };
+    await refused(/the answer is too long/);
+    await assert.rejects(
+      readConfigz({ endpoint: '127.0.0.1:1', certificates: certificates(), token: 't' }),
+      /ECONNREFUSED/,
+    );
+  });
+
+  it('takes precedence over files; each kubelet is asked once, and again with pauses after a refusal', async () => {
+    const root = temp();
+    writeTree(root, { 'config.yaml': `${HEAD}cpuManagerPolicy: none` });
+    let now = 0;
+    let calls = 0;
+    let kubelet = 'first';
+    let allowed = true;
+    const configz = async () => {
+      calls++;
+      if (!allowed) throw new ConfigzError(endpoint, 'the kubelet answered 403');
+      return parseKubeletConfig('configz', `${HEAD}cpuManagerPolicy: static`)!;
+    };
+    const { log, lines } = recordingLogger();
+    const sources = { configz, generation: () => kubelet, kubeletDir: root, config: join(root, 'config.yaml') };
+    const read = createKubeletConfigReader(sources, log, () => now);
+    const policy = async () => (await read()).config?.cpuManager.policy;
+    assert.deepEqual(await Promise.all([policy(), policy()]), ['static', 'static']);
+    now = 10_000;
+    assert.equal(await policy(), 'static');
+    assert.equal(calls, 1);
+
+    kubelet = 'second';
+    allowed = false;
+    assert.equal(await policy(), 'none', 'what the first one said is nothing to go by');
+    assert.ok(lines.some(({ reason }) => /answered 403/.test(String(reason))));
+    await policy();
+    assert.equal(calls, 2);
+    allowed = true;
+    now += 5;
+    assert.equal(await policy(), 'static');
+    assert.equal(calls, 3);
+  });
+});
+
+describe('where a kubelet serves', () => {
+  const OWN = ['/pki/kubelet-server-current.pem', '/pki/kubelet.crt'];
+  const rows: [label: string, settings: object, endpoint: string, certificates: string[]][] = [
+    ['by default: at the loopback address, with its own certificates', {}, '127.0.0.1:10250', OWN],
+    ['any address is the loopback address', { address: '0.0.0.0', port: 0, tlsCertFile: '' }, '127.0.0.1:10250', OWN],
+    ['the same for IPv6', { address: '::', port: 10_255 }, '127.0.0.1:10255', OWN],
+    ['an address and a certificate', { address: '192.0.2.1', tlsCertFile: '/a.crt' }, '192.0.2.1:10250', ['/a.crt']],
+    ['an address of IPv6', { address: '2001:db8::1', port: 1 }, '[2001:db8::1]:1', OWN],
+    ['no number as the port', { port: 'x' }, '127.0.0.1:10250', OWN],
+  ];
+  for (const [label, settings, endpoint, certificates] of rows) {
+    it(label, () => assert.deepEqual(servingOf(settings, '/pki'), { endpoint, certificates }));
+  }
+});
+
+describe('kubelet drop-ins', () => {
+  const temp = tempDirectories();
+  const find = async (root: string) => {
+    const { source, settings } = await readSettings({ config: '/config.yaml', configDir: '/conf.d', root });
+    return kubeletConfigOf(source, settings);
+  };
+
+  it('apply in the order of their names as merge patches; other files are ignored', async () => {
+    const root = temp();
+    writeTree(root, {
+      'config.yaml': `${HEAD}cpuManagerPolicy: none\nmaxPods: 50\ncpuManagerPolicyOptions: {a: "1", full-pcpus-only: "true"}`,
+      'conf.d/10-cpu.conf': `${HEAD}cpuManagerPolicy: static\ncpuManagerPolicyOptions: {a: null}`,
+      'conf.d/20-pods.conf': `${HEAD}maxPods: 250`,
+      'conf.d/05/pods.conf': `${HEAD}maxPods: 7\nreservedSystemCPUs: "0"`,
+      'conf.d/05-pods.conf': `${HEAD}maxPods: 10\nreservedSystemCPUs: "1"`,
+      'conf.d/30-not.yaml': `${HEAD}maxPods: 1`,
+    });
+    const { cpuManager, maxPods, reserved, source } = await find(root);
+    assert.deepEqual([cpuManager, maxPods], [{ policy: 'static', options: { 'full-pcpus-only': 'true' } }, 250]);
+    assert.equal(reserved?.toString(), '1', 'a directory comes where its own name is');
+    assert.match(source, /config.yaml \+ .*05.pods.conf \+ .*05-pods.conf \+ .*10-cpu.conf \+ .*20-pods.conf$/);
+  });
+
+  const broken: [string, string][] = [
+    ['another kind', 'kind: Deployment'],
+    ['a field of the prototype', `${HEAD}__proto__: {maxPods: [}`],
+  ];
+  for (const [name, text] of broken) {
+    it(`make the configuration unusable if they stop the kubelet: ${name}`, async () => {
+      const root = temp();
+      writeTree(root, { 'config.yaml': HEAD, 'conf.d/10.conf': text });
+      await assert.rejects(find(root), { name: 'KubeletConfigError', message: /^\/conf.d\/10.conf: / });
+    });
+  }
 });

@@ -87,13 +87,6 @@ describe('a faulty network map', () => {
     const view = combine({ map: { ...lastGood, fault: { reason: 'InvalidMap', message: 'no YAML' } } });
     assert.deepEqual([view.problems, view.mapFault], [[], 'no YAML; the last good map stays in use']);
   });
-
-  it('is cut to 400 characters', () => {
-    const view = combine({ map: { ...NO_MAP, fault: { reason: 'InvalidMap', message: 'x'.repeat(401) } } });
-    const text = `${'x'.repeat(399)}…`;
-    assert.equal(view.problems[0]?.message, text);
-    assert.equal(view.mapFault, `${text}; there is no earlier map, so no network is reported`);
-  });
 });
 
 describe('an unreadable switch', () => {

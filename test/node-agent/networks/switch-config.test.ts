@@ -51,18 +51,6 @@ describe('the configuration of a switch', () => {
       assert.deepEqual([...config.bridges.keys()], ['br', 'other']);
     });
   }
-
-  it('reads up to 1024 bridges and reports a problem if there are more, even if the last one polls', () => {
-    const bridges = (count: number) => {
-      const rows = Array.from({ length: count }, (_, i) => [`b${i}`, { name: `br${i}` }] as const);
-      const last = { name: 'last', datapath_type: 'netdev' };
-      return switchConfig(new Map([['Bridge', table({ ...Object.fromEntries(rows), last })]]));
-    };
-    assert.deepEqual([bridges(1023).bridges.size, bridges(1023).problems], [1024, []]);
-    const { bridges: read, problems, polls } = bridges(1024);
-    assert.deepEqual([read.size, read.has('last'), polls], [1024, false, true]);
-    assert.deepEqual(problems, ['the switch has more than 1024 bridges; the rest is ignored']);
-  });
 });
 
 describe('interfaces of a bridge', () => {
@@ -85,28 +73,6 @@ describe('interfaces of a bridge', () => {
     );
     assert.deepEqual([...(patches ?? [])], [['patch', 'other']]);
     assert.deepEqual([...(internal ?? [])], ['own']);
-  });
-
-  it('have names of up to 63 characters; longer names are ignored', () => {
-    const [fits, exceeds] = ['x'.repeat(63), 'y'.repeat(64)];
-    const config = withInterfaces({ a: { name: exceeds }, b: { name: fits }, c: { name: exceeds, type: 'internal' } });
-    assert.deepEqual(
-      config.bridges.get('br')?.interfaces.map(({ name }) => name),
-      [fits],
-    );
-    assert.equal(config.bridges.get('br')?.internal.size, 0);
-  });
-
-  it('are checked up to 256, with a problem and a shortened name of the bridge if there are more', () => {
-    const LONG = 'x'.repeat(64);
-    const many = (count: number) =>
-      withInterfaces(Object.fromEntries(Array.from({ length: count }, (_, i) => [`i${i}`, { name: `e${i}` }])), LONG);
-    assert.deepEqual([many(256).bridges.get(LONG)?.interfaces.length, many(256).problems], [256, []]);
-    const { bridges, problems } = many(257);
-    assert.deepEqual(
-      [bridges.get(LONG)?.interfaces.length, bridges.get(LONG)?.interfaces.at(-1)?.name, problems],
-      [256, 'e255', [`bridge ${'x'.repeat(62)}… has 257 ports; only 256 are checked for uplinks`]],
-    );
   });
 
   it('belong to the first of two ports, and their port to the first of two bridges', () => {
@@ -146,6 +112,7 @@ describe('options of OVN for one chassis', () => {
   const id = (name: string) => ({ 'system-id': name });
   const mapped = (text: string, of = '') => ({ [`${MAPPINGS}${of}`]: text });
   const ip = (text: string, of = '') => ({ [`${IP}${of}`]: text });
+  const TWO_ENDPOINTS = { ...ip('1.1.1.1', '-host'), ...ip('2.2.2.2', '-dpu') };
   const rows: [string, Ids, mappings: string, endpoints: string, problem?: string][] = [
     [
       'the suffix of the system-id before the plain option',
@@ -180,6 +147,12 @@ describe('options of OVN for one chassis', () => {
       'OVN instances map physnet a to different bridges, which all count: x, z',
     ],
     [
+      'two instances',
+      { ...id('host'), ...mapped('a:x', '-host'), ...mapped('b:y', '-dpu'), 'ovn-bridge-dpu': 'd', ...TWO_ENDPOINTS },
+      'a:x b:y',
+      '1.1.1.1 2.2.2.2',
+    ],
+    [
       'a suffix of a chassis that is unlikely to run here',
       { ...id('hv1'), ...mapped('a:x'), ...mapped('b:y', '-hv2'), 'ovn-encap-type-hv3': 'geneve' },
       'a:x b:y',
@@ -196,24 +169,8 @@ describe('options of OVN for one chassis', () => {
     });
   }
 
-  it('two instances count, with the endpoints of both', () => {
-    const ips = { ...ip('1.1.1.1', '-host'), ...ip('2.2.2.2', '-dpu') };
-    const config = root({
-      ...id('host'),
-      ...mapped('a:x', '-host'),
-      ...mapped('b:y', '-dpu'),
-      'ovn-bridge-dpu': 'd',
-      ...ips,
-    });
-    assert.deepEqual(
-      [[...config.mappings.keys()], config.encapIps],
-      [
-        ['a', 'b'],
-        ['1.1.1.1', '2.2.2.2'],
-      ],
-    );
-    assert.deepEqual([config.hasSeveralEndpoints, config.problems], [true, []]);
-    assert.equal(root({ ...id('host'), ...ips }).hasSeveralEndpoints, true);
+  it('have several endpoints if they are of several instances', () => {
+    assert.equal(root({ ...id('host'), ...TWO_ENDPOINTS }).hasSeveralEndpoints, true);
     assert.equal(root({ ...id('host'), ...ip('1.1.1.1') }).hasSeveralEndpoints, false);
   });
 
@@ -222,13 +179,52 @@ describe('options of OVN for one chassis', () => {
     assert.equal(bridges({ [MAPPINGS]: 'a:x' }), 'br-int');
     assert.equal(bridges({ 'ovn-bridge': 'one', 'ovn-bridge-dpu': 'two' }), 'br-int,one,two');
   });
+});
 
-  it('are read for 16 chassis, with a problem if there are more', () => {
-    const ids = (count: number) =>
-      Object.fromEntries(Array.from({ length: count }, (_, i) => [`${MAPPINGS}-c${i}`, `n${i}:b`]));
-    assert.deepEqual([root(ids(16)).mappings.size, root(ids(16)).problems], [16, []]);
-    const { mappings, problems } = root(ids(17));
-    assert.deepEqual([mappings.size, problems], [16, ['external_ids configure 17 chassis; only 16 are read']]);
+describe('the limits of a configuration', () => {
+  const LONG = 'x'.repeat(64);
+  const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+  const bridges = (count: number) => {
+    const rows = numbers(count - 1).map((i) => [`b${i}`, { name: `br${i}` }] as const);
+    const last = { name: 'last', datapath_type: 'netdev' };
+    return switchConfig(new Map([['Bridge', table({ ...Object.fromEntries(rows), last })]]));
+  };
+  const interfaces = (count: number) =>
+    withInterfaces(Object.fromEntries(numbers(count).map((i) => [`i${i}`, { name: `e${i}` }])), LONG);
+  const chassis = (count: number) =>
+    root(Object.fromEntries(numbers(count).map((i) => [`ovn-bridge-mappings-c${i}`, `n${i}:b`])));
+  const mappings = (count: number) =>
+    root({
+      'ovn-bridge-mappings': numbers(count)
+        .map((i) => `n${i}:b`)
+        .join(),
+    });
+  const sizeOf = {
+    bridges: ({ bridges: read }: SwitchConfig) => read.size,
+    interfaces: ({ bridges: read }: SwitchConfig) => read.get(LONG)?.interfaces.length,
+    mappings: ({ mappings: read }: SwitchConfig) => read.size,
+  };
+  const rows: [string, number, (count: number) => SwitchConfig, keyof typeof sizeOf, problem: string][] = [
+    ['bridges', 1024, bridges, 'bridges', 'the switch has more than 1024 bridges; the rest is ignored'],
+    [
+      'interfaces of a bridge',
+      256,
+      interfaces,
+      'interfaces',
+      `bridge ${'x'.repeat(62)}… has 257 ports; only 256 are checked for uplinks`,
+    ],
+    ['chassis', 16, chassis, 'mappings', 'external_ids configure 17 chassis; only 16 are read'],
+    ['mappings', 256, mappings, 'mappings', 'ovn-bridge-mappings has 257 physnets; only 256 are read'],
+  ];
+  for (const [label, most, make, what, problem] of rows) {
+    it(`${most} ${label} are read, and a problem reports that there are more`, () => {
+      assert.deepEqual([sizeOf[what](make(most)), make(most).problems], [most, []]);
+      assert.deepEqual([sizeOf[what](make(most + 1)), make(most + 1).problems], [most, [problem]]);
+    });
+  }
+
+  it('a bridge beyond the limit still counts if it polls', () => {
+    assert.equal(bridges(1025).polls, true);
   });
 });
 
@@ -243,14 +239,6 @@ describe('lists in the configuration', () => {
       'and 1 more',
     ]);
     assert.deepEqual([problems[3]?.length, problems[3]?.at(-1)], [252, '…']);
-  });
-
-  it('have up to 256 mappings; more are not read', () => {
-    const pairs = (count: number) => Array.from({ length: count }, (_, i) => `n${i}:b`).join();
-    assert.deepEqual(root({ 'ovn-bridge-mappings': pairs(256) }).problems, []);
-    const { mappings, problems } = root({ 'ovn-bridge-mappings': pairs(257) });
-    assert.deepEqual([mappings.size, mappings.has('n256')], [256, false]);
-    assert.deepEqual(problems, ['ovn-bridge-mappings has 257 physnets; only 256 are read']);
   });
 
   it('have mappings of up to 32 KiB; of a longer text, only pairs that end before that are read', () => {

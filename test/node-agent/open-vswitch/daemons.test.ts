@@ -93,8 +93,7 @@ describe('the daemons of Open vSwitch', () => {
   it('are both absent without a pidfile; nothing changed or is starting', () => {
     const finder = createDaemonFinder(rundir);
     assert.equal(finder.isAsFound(), false, 'not looked yet');
-    const nothing = { processes: [], missing: NONE, changed: false, isStarting: false };
-    assert.deepEqual([searchWith(finder), searchWith(finder)], [nothing, nothing]);
+    assert.deepEqual(searchWith(finder), { processes: [], missing: NONE, changed: false, isStarting: false });
     assert.equal(finder.isAsFound(), true);
     write('ovsdb-server', 'x');
     assert.equal(finder.isAsFound(), false);
@@ -138,7 +137,6 @@ describe('the daemons of Open vSwitch', () => {
     assert.deepEqual(searchWith(finder), { ...expected, changed: false });
     assert.equal(finder.isAsFound(), true);
     assert.equal(finder.find().processes[0]?.start, startOf(daemon.pid));
-    assert.ok((startOf(daemon.pid) ?? 0) > 0);
 
     utimesSync(pidfile('ovsdb-server'), 1000, 1000);
     assert.equal(finder.isAsFound(), false, 'written again');
@@ -190,10 +188,8 @@ describe('the daemons of Open vSwitch', () => {
     await eventually(() => commOf(pid) === undefined, 'the daemon is down');
     const monitor = `ovs-vswitchd monitor ${parent.pid}`;
     assert.deepEqual(searchWith(finder).processes, [monitor]);
-    const { processes, changed } = searchWith(finder);
-    assert.deepEqual([processes, changed], [[monitor], false]);
     await end(parent);
-    assert.deepEqual([searchWith(finder).processes, searchWith(finder).changed], [[], false]);
+    assert.deepEqual(searchWith(finder).processes, []);
   });
 
   it('have a monitor that is first seen while they are down only if an earlier agent recorded it', async () => {

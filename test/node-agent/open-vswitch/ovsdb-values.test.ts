@@ -1,22 +1,13 @@
 import assert from 'node:assert/strict';
 import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import {
-  createReplica,
-  mapOf,
-  ReplicaError,
-  rowsOf,
-  setOf,
-  textOf,
-} from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { createReplica, mapOf, rowsOf, setOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 
 describe('values of OVSDB, including unknown forms', () => {
   const sets: [unknown, readonly unknown[]][] = [
     [undefined, []],
-    [null, []],
     [7, [7]],
     [true, [true]],
     [false, [false]],
-    [{ a: 1 }, ['[object Object]']],
     [[], []],
     [['set', 'no list'], []],
     [['set'], []],
@@ -26,7 +17,6 @@ describe('values of OVSDB, including unknown forms', () => {
     ],
     [['uuid', 5], ['5']],
     [['other', 'u'], []],
-    [['map', [['a', 'b']]], []],
   ];
   it('the elements of a set', () => {
     for (const [value, elements] of sets) assert.deepEqual(setOf(value), elements, JSON.stringify(value));
@@ -49,13 +39,6 @@ describe('values of OVSDB, including unknown forms', () => {
   it('the pairs of a map', () => {
     for (const [value, pairs] of maps) assert.deepEqual([...mapOf(value)], pairs, JSON.stringify(value));
   });
-
-  it('the text of a value', () => {
-    assert.deepEqual(
-      [textOf(['set', ['a', 'b']]), textOf(7), textOf(false), textOf(['set', []]), textOf(null)],
-      ['a', '7', 'false', '', ''],
-    );
-  });
 });
 
 describe('the message stream', () => {
@@ -67,20 +50,11 @@ describe('the message stream', () => {
     assert.equal(createJsonStream()(Buffer.from(`["${','.repeat(300_000)}"]`)).length, 1, 'text is one element');
   });
 
-  it('refuses a value of more than 4 MiB before its end', () => {
-    const read = createJsonStream();
-    const chunk = Buffer.alloc(1024 * 1024, 0x78);
-    read(Buffer.from('["'));
-    assert.throws(() => {
-      for (let i = 0; i < 5; i++) read(chunk);
-    }, /larger than 4194304 bytes/);
-  });
-
-  it('a value of exactly the limit is read, in one piece or two', () => {
+  it('a value of exactly the limit is read, in one piece or two; a longer one is refused before its end', () => {
     assert.deepEqual(createJsonStream(10)(bytes('["123456"]')), [['123456']]);
     const read = createJsonStream(10);
     assert.deepEqual([read(bytes('["123')), read(bytes('456"]'))], [[], [['123456']]]);
-    assert.throws(() => createJsonStream(10)(bytes('["1234567"]')), /one value is larger than 10 bytes/);
+    assert.throws(() => createJsonStream(10)(bytes('["123456789')), /one value is larger than 10 bytes/);
   });
 
   it('64 levels are read; brackets in texts and closed brackets do not count', () => {
@@ -162,11 +136,8 @@ describe('the limits of the copied tables', () => {
     apply(null);
     assert.equal(tables.size, 0);
     assert.throws(() => apply('x'), /^ReplicaError: an update is not an object$/);
-    assert.throws(() => apply([]), /^ReplicaError: an update is not an object$/);
     assert.throws(() => apply({ A: [] }), /^ReplicaError: an update of A is not an object$/);
-    assert.throws(() => apply({ A: null }), /^ReplicaError: an update of A is not an object$/);
     assert.throws(() => apply({ B: { a: { insert: 'x' } } }), /^ReplicaError: a row of B is not an object$/);
-    assert.throws(() => apply({ B: { a: 'x' } }), ReplicaError);
   });
 
   const uuids = (...ids: string[]) => (ids.length === 1 ? ['uuid', ids[0]] : ['set', ids.map((id) => ['uuid', id])]);

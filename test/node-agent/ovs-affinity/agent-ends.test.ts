@@ -5,7 +5,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
+import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
 import { watchMasks } from './sampler.ts';
@@ -54,7 +54,7 @@ describe('a real Open vSwitch, sampled each millisecond, while the agent ends or
   beforeEach(async () => {
     assert.equal(masks(), all());
     writeFileSync(enabler, '1');
-    kubelet = createFakeKubelet(join(directory, 'kubelet'));
+    kubelet = new FakeKubelet(join(directory, 'kubelet'));
     kubelet.allocatable = rest();
     kubelet.pods = { 'ns/pod': { compute: rest() } };
     kubelet.writeCheckpoint(first(), { uid: { compute: rest() } });

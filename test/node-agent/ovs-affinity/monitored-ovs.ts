@@ -5,26 +5,15 @@ import { eventually } from '../support.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 
-export type DaemonName = 'ovs-vswitchd' | 'ovsdb-server';
+type DaemonName = 'ovs-vswitchd' | 'ovsdb-server';
 
-export interface MonitoredOvs {
-  readonly rundir: string;
-  /** From its pidfile; 0 without one. */
-  pid(daemon: DaemonName): number;
-  isUp(daemon: DaemonName): boolean;
-  /** The parent process that restarts a daemon. */
-  monitor(daemon: DaemonName): number;
-  vsctl(...args: string[]): string;
-  /** Starts a daemon that has ended permanently, with its own monitor. */
-  startAgain(daemon: DaemonName): void;
-  stop(): Promise<void>;
-}
+export type MonitoredOvs = Awaited<ReturnType<typeof startMonitoredOvs>>;
 
 /**
  * A real Open vSwitch, started like in distributions: detached, with --monitor, with one bridge of the userspace
  * datapath. It has Open vSwitch's dummies, so that poll mode drivers work without DPDK.
  */
-export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs> {
+export async function startMonitoredOvs(directory: string) {
   const rundir = join(directory, 'run');
   mkdirSync(rundir, { recursive: true });
   const socket = join(rundir, 'db.sock');
@@ -46,13 +35,16 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
   const pid = (daemon: string) => Number(read(join(rundir, `${daemon}.pid`)));
   const parentOf = (daemon: DaemonName) => Number(/PPid:\s*(\d+)/.exec(read(`/proc/${pid(daemon)}/status`))?.[1]);
   const monitors = { 'ovs-vswitchd': parentOf('ovs-vswitchd'), 'ovsdb-server': parentOf('ovsdb-server') };
-  const ovs: MonitoredOvs = {
+  return {
     rundir,
+    /** From its pidfile; 0 without one. */
     pid,
-    isUp: (daemon) => pid(daemon) > 0 && isAlive(pid(daemon)),
-    monitor: (daemon) => monitors[daemon],
+    isUp: (daemon: DaemonName) => pid(daemon) > 0 && isAlive(pid(daemon)),
+    /** The parent process that restarts a daemon. */
+    monitor: (daemon: DaemonName) => monitors[daemon],
     vsctl,
-    startAgain(daemon) {
+    /** Starts a daemon that has ended permanently, with its own monitor. */
+    startAgain(daemon: DaemonName) {
       start[daemon]();
       monitors[daemon] = parentOf(daemon);
     },
@@ -65,7 +57,6 @@ export async function startMonitoredOvs(directory: string): Promise<MonitoredOvs
       }
     },
   };
-  return ovs;
 }
 
 /** A zombie is not alive. */

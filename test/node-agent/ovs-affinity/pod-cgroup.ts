@@ -1,22 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The cgroup of a Guaranteed pod's container in this machine's kernel, in the layout of a kubelet. */
-export interface RealPodCgroup {
-  /** The mount point of cgroups. */
-  readonly root: string;
-  /** Moves the process into it and confines it to the CPUs. */
-  run(pid: number, cpus: string): void;
-  allow(cpus: string): void;
-  /** Removes it; its processes must have ended. */
-  remove(): void;
-}
-
 const ROOT = '/sys/fs/cgroup';
 const UID = '0f7f4f36-7a0c-4c0e-9a4e-3d9d2a1f5b77';
 
-/** Creates one below a group with that name, with either version of cgroups; undefined without permission. */
-export function makePodCgroup(name: string): RealPodCgroup | undefined {
+/**
+ * Creates the cgroup of a Guaranteed pod's container in this machine's kernel, in the layout of a kubelet, below a group
+ * with that name and with either version of cgroups; undefined without permission.
+ */
+export function makePodCgroup(name: string) {
   const v1 = existsSync(join(ROOT, 'cpuset/cpuset.mems'));
   const top = v1 ? join(ROOT, 'cpuset') : ROOT;
   const levels = [name, 'kubepods', `pod${UID}`, 'c0ffee'];
@@ -39,14 +31,15 @@ export function makePodCgroup(name: string): RealPodCgroup | undefined {
     remove();
     return undefined;
   }
-  const allow = (cpus: string) => writeFileSync(join(container, 'cpuset.cpus'), cpus);
   return {
+    /** The mount point of cgroups. */
     root: ROOT,
-    allow,
-    run(pid, cpus) {
-      allow(cpus);
+    /** Moves the process into it and confines it to the CPUs. */
+    run(pid: number, cpus: string) {
+      writeFileSync(join(container, 'cpuset.cpus'), cpus);
       writeFileSync(join(container, 'cgroup.procs'), String(pid));
     },
+    /** Removes it; its processes must have ended. */
     remove,
   };
 }

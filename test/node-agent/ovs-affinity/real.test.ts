@@ -158,15 +158,6 @@ describe('a real Open vSwitch under --monitor', function () {
     }
   });
 
-  it('moves and shows monitors together with their daemons', () => {
-    view.free(first());
-    assert.equal(masks(), first());
-    assert.deepEqual(
-      ovs.status().processes.map(({ name, role }) => `${name} ${role}`),
-      DAEMONS.flatMap((name) => [`${name} daemon`, `${name} monitor`]),
-    );
-  });
-
   it('restarts a crashed daemon on the right CPUs: none of its threads is ever on another', async () => {
     view.free(first());
     const other = cpus(rest()).first!;

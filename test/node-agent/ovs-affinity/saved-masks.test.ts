@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { OvsProcess } from '../../../node-agent/open-vswitch/daemons.ts';
@@ -243,11 +243,6 @@ describe('the file of saved masks', () => {
       assert.deepEqual([existsSync(path), existsSync(`${path}.corrupt`)], [false, true]);
     });
   }
-
-  it('is lost if a later agent has written it', () => {
-    writeFileSync(path, '{"format":2,"bootId":"boot"}');
-    assert.throws(() => createMasksFile(path, 'boot').load(), /it has format 2, this agent reads format 1/);
-  });
 
   it('says what follows if it cannot be written', () => {
     const file = createMasksFile(join(path, 'below-a-file'), 'boot');

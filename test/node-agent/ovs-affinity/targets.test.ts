@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { allowedCpus, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
+import { allowedCpus, createConfirmation, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { createTargets, type Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
@@ -51,16 +51,10 @@ describe('the CPUs that Open vSwitch may use', () => {
 });
 
 describe('the step from applied CPUs to free ones', () => {
-  const cases: [string, string, string, string, string | undefined][] = [
-    ['shrinks at once and grows later if both are needed', '0-3', '2-5', '2-3', '2-5'],
-    ['takes the new set unchanged if no CPU of the last one is left', '0-1', '2-3', '2-3', undefined],
-  ];
-  for (const [label, applied, free, now, later] of cases) {
-    it(label, () => {
-      const next = step(cpus(applied), cpus(free));
-      assert.deepEqual([next.now.toString(), next.later?.toString()], [now, later]);
-    });
-  }
+  it('takes the new set unchanged if no CPU of the last one is left', () => {
+    const next = step(cpus('0-1'), cpus('2-3'));
+    assert.deepEqual([next.now.toString(), next.later], ['2-3', undefined]);
+  });
 });
 
 describe('the target CPUs from pass to pass', () => {
@@ -243,4 +237,41 @@ describe('the target CPUs from pass to pass', () => {
     assert.deepEqual([targets.lastTarget, targets.why, targets.heldBack, targets.isDue()], [undefined, [], [], false]);
     assert.equal(goal(viewOf('0-7')), '0-7');
   });
+});
+
+const withPool = (free: string, owned: string, pool?: string): AssignmentsView => ({
+  ...viewOf(free, owned),
+  pool: pool === undefined ? undefined : cpus(pool),
+});
+
+describe('confirmation that free CPUs are free', () => {
+  let seconds: number;
+  let running: ContainerCpus | undefined;
+  let confirmation: ReturnType<typeof createConfirmation>;
+  const stillUsed = (gain: string, view: AssignmentsView) => confirmation.stillUsed(cpus(gain), view).toString();
+
+  beforeEach(() => {
+    seconds = 0;
+    running = { guaranteed: [], others: [] };
+    confirmation = createConfirmation({ containers: () => running, now: () => seconds * 1000 });
+  });
+
+  // Sets of running containers of Guaranteed pods, and of others; the CPUs to take; free, owned, pool; the held CPUs.
+  const cases: [string, string[], string[], string, [string, string, string?], string][] = [
+    ['no container', [], [], '4-7', ['0-7', ''], ''],
+    ['a container on CPUs that it owned', ['4-5'], [], '4-7', ['0-7', ''], '4-5'],
+    ['one container has ended, another one has not', ['6-7'], [], '4-7', ['0-7', ''], '6-7'],
+    ['a container with some CPUs that another one owns now', ['3-4'], [], '4-7', ['0-2,4-7', '3'], '4'],
+    ['the old pool, which a container uses until the kubelet writes the new one', ['0-3'], [], '4-7', ['0-7', ''], ''],
+    ['the new pool', ['0-7'], [], '4-7', ['0-7', ''], ''],
+    ['the first check: the pool without reserved CPUs, by the checkpoint', ['2-7'], [], '0-7', ['0-7', '', '2-7'], ''],
+    ['the same without a checkpoint: the pool of a Burstable container', ['2-7'], ['2-7'], '0-7', ['0-7', ''], ''],
+    ['the first check after the kubelet lost its state', ['4-5'], ['0-3', '0-7'], '0-7', ['0-7', '', '0-7'], '4-5'],
+  ];
+  for (const [name, guaranteed, others, gain, view, expected] of cases) {
+    it(`${name}: ${expected || 'nothing'} held`, () => {
+      running = { guaranteed: guaranteed.map(cpus), others: others.map(cpus) };
+      assert.equal(stillUsed(gain, withPool(...view)), expected);
+    });
+  }
 });

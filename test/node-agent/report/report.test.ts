@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { KubeError } from '../../../kube/client.ts';
+import fc from 'fast-check';
+import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
 import { createReport } from '../../../node-agent/report/report.ts';
-import type { ReportInputs } from '../../../node-agent/report/status.ts';
-import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
+import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
+import { createMergePatch, createTopologyStore, type PatchValue } from '../../../node-agent/report/topology-store.ts';
+import { createFakeApi, type FakeApi, mergePatched } from '../api-stand-in.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 import { inputs, knownView } from './inputs-fixture.ts';
 
@@ -86,19 +88,9 @@ describe('publishing the report', () => {
     for (let i = 1; i <= 50; i++) reserve(`0-${i}`);
     await reservedIs('0-50');
     await new Promise((resolve) => setTimeout(resolve, 300));
-    for (let i = 0; i < 5; i++) changed();
+    changed();
     await new Promise((resolve) => setTimeout(resolve, 300));
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
-  });
-
-  it('writes nothing while nothing is known', async () => {
-    now = { ...inputs, view: UNKNOWN_VIEW };
-    run();
-    await eventually(() => published() !== undefined, 'the object');
-    assert.equal(published()?.status, undefined);
-    now = inputs;
-    changed();
-    await reservedIs('0');
   });
 
   for (const [what, awaySeconds] of [
@@ -177,10 +169,8 @@ describe('publishing the report', () => {
     await eventually(() => api.writes.length > 0, 'written');
     await new Promise((resolve) => setTimeout(resolve, 400));
     api.writes.length = 0;
-    for (let i = 0; i < 5; i++) {
-      changed();
-      await new Promise((resolve) => setTimeout(resolve, 120));
-    }
+    changed();
+    await new Promise((resolve) => setTimeout(resolve, 400));
     assert.deepEqual(api.writes, []);
     reserve('0-1');
     await reservedIs('0-1');
@@ -189,6 +179,71 @@ describe('publishing the report', () => {
     assert.deepEqual(
       warnings.map(({ dropped, hint }) => [dropped, hint]),
       [['distances', 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml']],
+    );
+  });
+});
+
+const identity: NodeIdentity = {
+  name: NODE,
+  uid: 'node-uid-1',
+  kubeletVersion: 'v1.36.0',
+  maxPods: 110,
+  capacity: {},
+  allocatable: {},
+  labels: {},
+};
+
+describe('the node’s NodeTopology on the API server', () => {
+  const { signal } = new AbortController();
+  const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z')!;
+  let api: FakeApi;
+  let client: KubeClient;
+
+  beforeEach(() => {
+    api = createFakeApi(NODE);
+    client = { ...api.client };
+  });
+
+  it('is read if another client creates it at the same time', async () => {
+    const { create } = client;
+    client.create = (...args) => {
+      const { apiVersion, kind } = args[1] as { apiVersion: string; kind: string };
+      api.objects.set(PATH, { apiVersion, kind, metadata: { name: NODE }, status: structuredClone(status) });
+      return create(...args);
+    };
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
+    assert.equal(store.published?.reserved, status.reserved);
+    assert.equal(store.changesTo(status).length > 0, false);
+  });
+
+  it('is written until it has the status, which another writer may have changed', async () => {
+    const store = createTopologyStore(client, NODE);
+    await store.sync(identity, signal);
+    assert.equal(store.changesTo(status).length > 0, true);
+    await store.write(status, signal);
+    assert.deepEqual([store.changesTo(status).length > 0, store.dropped], [false, []]);
+    await store.sync(identity, signal);
+    assert.equal(store.changesTo(status).length > 0, false);
+    const stored = api.objects.get(PATH) as { status: { reserved: string } };
+    stored.status.reserved = '3';
+    await store.sync(identity, signal);
+    assert.equal(store.changesTo(status).length > 0, true);
+  });
+});
+
+describe('the changes of a report', () => {
+  it('merge patches turn the old value into the new one, and are omitted for equal values', () => {
+    const json = fc.letrec<{ value: PatchValue; object: Record<string, PatchValue> }>((tie) => ({
+      value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
+      object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
+    })).object;
+    fc.assert(
+      fc.property(json, json, (from, to) => {
+        const patch = createMergePatch(from, to);
+        assert.deepEqual(patch === undefined ? from : mergePatched(from, patch), to);
+        assert.equal(createMergePatch(to, to), undefined);
+      }),
     );
   });
 });

@@ -5,13 +5,13 @@ import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import type { GuestThread } from '../../../node-agent/vm-pinning/guest.ts';
 import { createMaskPinning } from '../../../node-agent/vm-pinning/mask-pinning.ts';
 import type { PinnedScope } from '../../../node-agent/vm-pinning/pins-file.ts';
-import { createFakeAffinity } from './affinity-stand-in.ts';
+import { FakeAffinity } from './affinity-stand-in.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 
 /** A guest with threads `CPU n/KVM` from id 100 on, an IO thread (200) and the main thread (201). */
 function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
-  const affinity = createFakeAffinity();
+  const affinity = new FakeAffinity();
   const names = new Map<number, string>();
   const housekeeping: { cpus: CpuSet | undefined; fails: boolean } = { cpus: undefined, fails: false };
   const remembered: (PinnedScope | undefined)[] = [];
@@ -124,14 +124,6 @@ describe('the mask of a guest: vCPUs', () => {
 });
 
 describe('the mask of a guest: masks that cannot be applied', () => {
-  it('move nothing if refused before pinning', () => {
-    const guest = guestOf(2);
-    const outcome = guest.keep('20:21');
-    assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['refused', 'HostCPUs', 0]);
-    assert.deepEqual(guest.affinity.sets, []);
-    assert.deepEqual(guest.remembered, []);
-  });
-
   it('give vCPUs all CPUs of their container back if refused later, once, and leave other threads alone', () => {
     const guest = guestOf(2);
     guest.affinity.cpusetOf = () => set('0-7');

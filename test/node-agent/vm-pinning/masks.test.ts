@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
+import { mock } from 'node:test';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
+import {
+  createLauncherChecks,
+  createLauncherPinning,
+  type NodeCpus,
+} from '../../../node-agent/vm-pinning/launcher-pinning.ts';
+import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { eventually, tempDirectories } from '../support.ts';
-import { createScene, type PretendVm } from './stage.ts';
+import { createScene, launcherPod, type PretendVm } from './stage.ts';
 
 const temp = tempDirectories();
 const set = (text: string) => CpuSet.parse(text);
@@ -69,24 +76,6 @@ describe('CPU masks on a node', () => {
     assert.equal(vms.pinning()[0]?.podUID, target.uid);
   });
 
-  it('M6: VMs pinned to the same CPUs are reported on the node, but not vCPUs that may run anywhere', async () => {
-    const scene = createScene(temp());
-    const a = scene.addVm({ name: 'a', vcpus: 2, mask: '1:3', cpuset: '0-7' });
-    scene.addVm({ name: 'b', vcpus: 2, mask: '3-4:all', cpuset: '0-7' });
-    scene.addVm({ name: 'c', vcpus: 1, mask: '7', cpuset: '0-7' });
-    const vms = scene.create();
-    run(vms);
-    await eventually(() => scene.eventsOf('CPUMasksOverlap').length > 0, 'reported');
-    const [event] = scene.eventsOf('CPUMasksOverlap');
-    assert.deepEqual(
-      [event?.on, event?.message],
-      ['Node/worker-1', 'virtual machines share CPUs: team-a/a and team-a/b on 3'],
-    );
-    assert.deepEqual(vms.status().overlaps, [{ vms: ['team-a/a', 'team-a/b'], cpus: '3' }]);
-    scene.annotate(a, { [CPU_MASK_ANNOTATION]: '0:1' });
-    await eventually(() => vms.status().overlaps.length === 0, 'no more');
-  });
-
   it('vCPUs get the container’s CPUs back when the mask is removed, and keep theirs at the end of the agent', async () => {
     const scene = createScene(temp());
     const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
@@ -101,4 +90,159 @@ describe('CPU masks on a node', () => {
     await end();
     assert.deepEqual([vcpusOf(vm, 2), vms.pinning()], [['5', '5'], []]);
   });
+});
+
+type LauncherChecks = ReturnType<typeof createLauncherChecks>;
+
+describe('the pinning of one launcher', () => {
+  const temp = tempDirectories();
+  const NODE = { host: undefined, reserved: undefined, owned: CpuSet.EMPTY, dedicated: new Set<string>() };
+  let scene: ReturnType<typeof createScene>;
+  beforeEach(() => {
+    scene = createScene(temp());
+  });
+
+  it('finds no guest before the kubelet reports the container, and the guest afterwards', () => {
+    const vm = scene.addVm({ vcpus: 1, mask: '0:2', cpuset: '0-3' });
+    const pinning = createLauncherPinning(scene.deps);
+    const early = pinning.reconcile({ ...vm.launcher, containerId: undefined }, NODE);
+    assert.deepEqual([early.pid, early.container.toString(), early.threads], [undefined, '', []]);
+    const later = pinning.reconcile(vm.launcher, NODE);
+    assert.deepEqual([later.pid, later.container.toString()], [vm.pid, '0-3']);
+  });
+
+  it('applies no mask while the reserved CPUs are unknown', () => {
+    const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-7' });
+    const pinning = createLauncherPinning(scene.deps);
+    const host = scene.deps.host();
+    assert.equal(pinning.reconcile(vm.launcher, { ...NODE, host }).mask, undefined);
+    assert.equal(vm.allowed('CPU 0/KVM'), '0-7');
+    pinning.reconcile(vm.launcher, { ...NODE, host, reserved: CpuSet.of([0]) });
+    assert.equal(vm.allowed('CPU 0/KVM'), '1');
+  });
+
+  it('refuses a mask that is malformed or meets dedicated CPUs, whether or not the guest runs', () => {
+    const malformed = scene.addVm({ vcpus: 1, mask: '1:', cpuset: '0-2' });
+    const dedicated = scene.addVm({ vcpus: 1, mask: '1', cpuset: '1-2', pins: [1] });
+    const node = { ...NODE, dedicated: new Set([dedicated.uid]) };
+    for (const [vm, reason] of [
+      [malformed, 'Parse'],
+      [dedicated, 'Dedicated'],
+    ] as const) {
+      const { mask } = createLauncherPinning(scene.deps).reconcile(vm.launcher, node);
+      assert.deepEqual([mask?.state, mask?.reason], ['refused', reason]);
+    }
+    assert.deepEqual(scene.affinity.sets, []);
+  });
+});
+
+describe('the checks of a node’s launchers', () => {
+  const temp = tempDirectories();
+  let scene: ReturnType<typeof createScene>;
+  let checks: LauncherChecks;
+  let now: number;
+  let lists: number[];
+  let forgotten: string[];
+  /** Pods with dedicated CPUs. */
+  let dedicated: Set<string>;
+  let reserved: CpuSet | undefined;
+
+  beforeEach(() => {
+    scene = createScene(temp());
+    now = 1_000_000;
+    lists = [];
+    forgotten = [];
+    dedicated = new Set();
+    reserved = CpuSet.EMPTY;
+    mock.method(performance, 'now', () => now);
+    const { threads } = scene.deps;
+    const list = (pid: number) => {
+      lists.push(pid);
+      return threads.list(pid);
+    };
+    const parts = { ...scene.deps, now: () => now, threads: { ...threads, list } };
+    checks = createLauncherChecks(parts, (uid) => forgotten.push(uid));
+  });
+  afterEach(() => mock.reset());
+
+  const node = (): NodeCpus => ({
+    host: scene.deps.host(),
+    reserved,
+    owned: CpuSet.EMPTY,
+    dedicated,
+  });
+  const at = (launchers: readonly Launcher[], onlyStarting = false) => checks.at(launchers, node(), onlyStarting);
+  /** Whether a check of these launchers lists the threads of that VM. */
+  const looksAt = ({ pid, launcher }: PretendVm, onlyStarting = false) => {
+    lists.length = 0;
+    at([launcher], onlyStarting);
+    return lists.includes(pid);
+  };
+
+  it('show what the last one found, without its moves, while only starting ones are checked', () => {
+    const vm = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
+    const house = scene.addVm({ vcpus: 8, cpuset: '1-5,17-21', pins: [1, 17, 2, 18, 3, 19, 4, 20], housekeeping: '5' });
+    dedicated.add(house.uid);
+    const displayed = (onlyStarting: boolean) => {
+      const [masked, housed] = at([vm.launcher, house.launcher], onlyStarting);
+      return [
+        masked?.mask?.state,
+        masked?.mask?.moved,
+        `${housed?.housekeeping?.emulator}`,
+        housed?.housekeeping?.repairs,
+      ];
+    };
+    assert.deepEqual(displayed(false), ['pinned', 4, '5,21', 4]);
+    assert.deepEqual(displayed(true), ['pinned', 0, '5,21', 0]);
+  });
+
+  it('of VMs that are about to start, in between: a mask without vCPU threads, for a minute after the container', () => {
+    const plain = scene.addVm({ vcpus: 1, cpuset: '0-7' });
+    const running = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
+    const starting = scene.addVm({ vcpus: 0, mask: '3', cpuset: '0-7' });
+    for (const vm of [plain, running]) {
+      at([vm.launcher]);
+      assert.deepEqual([checks.hasStarting(), looksAt(vm, true), looksAt(vm)], [false, false, true], vm.uid);
+    }
+    // Without an answer of the kubelet, nothing is found out about a mask.
+    reserved = undefined;
+    const early = { ...starting, launcher: { ...starting.launcher, containerId: undefined } };
+    at([early.launcher]);
+    assert.equal(checks.hasStarting(), false, 'its container is not known yet');
+    now += 100_000;
+    at([starting.launcher]);
+    assert.deepEqual([checks.hasStarting(), looksAt(starting, true)], [true, true]);
+    now += 59_999;
+    assert.deepEqual([checks.hasStarting(), looksAt(starting, true)], [true, true]);
+    now += 1;
+    assert.deepEqual([checks.hasStarting(), looksAt(starting, true), looksAt(starting)], [false, false, true]);
+  });
+
+  it('release a launcher that is gone, and tell which', () => {
+    const vm = scene.addVm({ vcpus: 1, mask: '3', cpuset: '0-7' });
+    const other = scene.addVm({ vcpus: 1, mask: '4', cpuset: '0-7' });
+    at([vm.launcher, other.launcher]);
+    assert.deepEqual([vm.allowed('CPU 0/KVM'), other.allowed('CPU 0/KVM'), forgotten], ['3', '4', []]);
+    at([other.launcher]);
+    assert.deepEqual([vm.allowed('CPU 0/KVM'), other.allowed('CPU 0/KVM'), forgotten], ['0-7', '4', [vm.uid]]);
+    at([other.launcher]);
+    assert.deepEqual(forgotten, [vm.uid]);
+    at([vm.launcher]);
+    at([]);
+    assert.equal(looksAt(vm, true), true, 'it is a new one');
+  });
+});
+
+describe('a launcher of the node', () => {
+  it('has the id of its container, and the label of a migration’s target', () => {
+    const { containerId, migrated } = launcherPod('vm', 'uid', 'plain');
+    assert.deepEqual([containerId, migrated], ['plain', false]);
+    const labels = { 'kubevirt.io/migrationJobUID': 'job' };
+    assert.equal(launcherPod('vm', 'uid', 'plain', { labels }).migrated, true);
+  });
+
+  for (const id of ['../../init.scope', '', 'a'.repeat(200), 'b/c']) {
+    it(`cannot point to another cgroup with its container id: ${id.slice(0, 30)}`, () =>
+      assert.equal(launcherPod('vm', 'uid', id).containerId, undefined));
+  }
 });

@@ -1,6 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EventRecorder, EventText } from '../../../kube/events.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
@@ -10,7 +9,7 @@ import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/la
 import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
-import { createFakeAffinity } from './affinity-stand-in.ts';
+import { FakeAffinity } from './affinity-stand-in.ts';
 
 /** The cgroup of a container below the mount, as a kubelet with the systemd driver creates it. */
 function containerPath(uid: string, id: string): string {
@@ -20,16 +19,9 @@ function containerPath(uid: string, id: string): string {
 
 export interface PretendVm {
   readonly uid: string;
-  /** The directory of the container. */
-  readonly path: string;
   readonly pid: number;
   launcher: Launcher;
-  /** Thread ids by name. */
-  readonly threads: Map<string, number>;
   allowed(name: string): string;
-  /** Puts a thread on CPUs, as virt-launcher or another writer does. */
-  put(name: string, cpus: string): void;
-  cpuset(cpus: string): void;
 }
 
 export interface VmOptions {
@@ -45,22 +37,16 @@ export interface VmOptions {
 
 /** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
 export function createScene(root: string) {
-  const affinity = createFakeAffinity();
+  const affinity = new FakeAffinity();
   const cores = Array.from({ length: 32 }, (_, i) => (i < 16 ? `${i},${i + 16}` : `${i + 16},${i + 32}`));
   const host = createHost({ cells: [{ id: 0, cpus: '0-63' }], cores });
   const processes = new Map<number, { name: string; start: number; threads: Map<number, string> }>();
   const launchers = new Map<string, Launcher>();
-  const events: (EventText & { on: string })[] = [];
-  const recorder: EventRecorder = {
-    record: ({ kind, name }, event) => void events.push({ ...event, on: `${kind}/${name}` }),
-    flush: async () => {},
-  };
   mkdirSync(root, { recursive: true });
   writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
   let next = 1000;
   let clock = 0;
   let view: AssignmentsView = { ...UNKNOWN_VIEW, policy: 'static', reserved: CpuSet.EMPTY, problems: [] };
-  const viewListeners = new Set<() => void>();
   let changed = () => {};
   const { log } = recordingLogger();
 
@@ -68,7 +54,6 @@ export function createScene(root: string) {
     mkdirSync(path, { recursive: true });
     writeFileSync(join(path, name), `${text}\n`);
   };
-  const effective = 'cpuset.cpus.effective';
 
   const addVm = (options: VmOptions): PretendVm => {
     const { name = `vm-${next}`, vcpus, mask, cpuset, pins, housekeeping } = options;
@@ -76,7 +61,7 @@ export function createScene(root: string) {
     const uid = `00000000-0000-0000-0000-${String(pid).padStart(12, '0')}`;
     const id = `c0ffee${pid}`;
     const path = join(root, containerPath(uid, id));
-    write(path, effective, cpuset);
+    write(path, 'cpuset.cpus.effective', cpuset);
     write(path, 'cpuset.cpus', cpuset);
     write(path, 'cgroup.procs', `${pid - 1}\n${pid}`);
     const named = new Map<string, number>();
@@ -101,16 +86,9 @@ export function createScene(root: string) {
     const annotations = mask === undefined ? {} : { [CPU_MASK_ANNOTATION]: mask };
     const vm: PretendVm = {
       uid,
-      path,
       pid,
-      launcher: launcherPod(name, uid, id, annotations),
-      threads: named,
+      launcher: launcherPod(name, uid, id, { annotations }),
       allowed: (thread) => String(CpuSet.fromWords(affinity.get(named.get(thread) ?? 0))),
-      put: (thread, cpus) => void affinity.masks.set(named.get(thread) ?? 0, CpuSet.parse(cpus)),
-      cpuset(cpus) {
-        write(path, effective, cpus);
-        write(path, 'cpuset.cpus', cpus);
-      },
     };
     launchers.set(uid, vm.launcher);
     if (pins !== undefined) hold(uid, cpuset);
@@ -118,8 +96,8 @@ export function createScene(root: string) {
     return vm;
   };
 
-  const hold = (podUID: string, cpus: string, container = 'compute') => {
-    const entry = { podUID, container, cpus: CpuSet.parse(cpus), name: undefined };
+  const hold = (podUID: string, cpus: string) => {
+    const entry = { podUID, container: 'compute', cpus: CpuSet.parse(cpus), name: undefined };
     view = { ...view, assignments: [...view.assignments, entry], owned: view.owned.union(entry.cpus) };
   };
 
@@ -145,15 +123,11 @@ export function createScene(root: string) {
     },
     assignments: {
       view: () => view,
-      subscribe: (listener) => {
-        const call = () => listener(view, 0);
-        viewListeners.add(call);
-        return () => viewListeners.delete(call);
-      },
+      subscribe: () => () => false,
     },
     host: () => host,
     checkInterval: 0.01,
-    events: recorder,
+    events: { record: () => {}, flush: async () => {} },
     nodeName: 'worker-1',
     log,
     metrics: testMetrics(),
@@ -168,13 +142,12 @@ export function createScene(root: string) {
     /** Replaces the annotations of the pod. */
     annotate(vm: PretendVm, annotations: Readonly<Record<string, string>>) {
       const { vmi, uid, containerId = '' } = vm.launcher;
-      vm.launcher = launcherPod(vmi.name, uid, containerId, annotations);
+      vm.launcher = launcherPod(vmi.name, uid, containerId, { annotations });
       launchers.set(uid, vm.launcher);
       changed();
     },
     set view(change: Partial<AssignmentsView>) {
       view = { ...view, ...change };
-      for (const listener of viewListeners) listener();
     },
     /** Advances the clock by milliseconds. */
     pass: (milliseconds: number) => {
@@ -185,7 +158,6 @@ export function createScene(root: string) {
       const record = createPinsFile(join(root, 'state/vm-pins.json'), { bootId: 'boot-1', startOf, log });
       return createVmPinning({ ...deps, record, ...more });
     },
-    eventsOf: (reason: string) => events.filter((event) => event.reason === reason),
   };
 }
 
@@ -194,7 +166,7 @@ export function launcherPod(
   name: string,
   uid: string,
   id: string,
-  annotations: Readonly<Record<string, string>>,
+  metadata: { annotations?: Readonly<Record<string, string>>; labels?: Readonly<Record<string, string>> } = {},
 ): Launcher {
   const owner = {
     apiVersion: 'kubevirt.io/v1',
@@ -208,8 +180,8 @@ export function launcherPod(
       name: `virt-launcher-${name}-x`,
       namespace: 'team-a',
       uid,
-      labels: { 'kubevirt.io': 'virt-launcher' },
-      annotations,
+      ...metadata,
+      labels: { 'kubevirt.io': 'virt-launcher', ...metadata.labels },
       ownerReferences: [owner],
     },
     spec: { containers: [{ name: 'compute', resources: undefined }] },

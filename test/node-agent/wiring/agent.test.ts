@@ -7,7 +7,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { writeMachine } from '../../hardware/machine-tree.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { createFakeKubelet, type FakeKubelet } from '../kubelet-stand-in.ts';
+import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
 import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './agent-process.ts';
 
@@ -33,7 +33,7 @@ function setUp(suite: Mocha.Suite): void {
     root = temp();
     api = createFakeApi(NODE);
     const server = await api.listen();
-    kubelet = createFakeKubelet(join(root, 'kubelet'));
+    kubelet = new FakeKubelet(join(root, 'kubelet'));
     standIns = [];
     const kubeconfig = writeKubeconfig(root, server);
     for (const name of ['etc', 'run']) mkdirSync(join(root, name));

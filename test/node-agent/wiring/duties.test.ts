@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
 import { Failures } from '../../../node-agent/lifecycle/duty.ts';
 import { type NodeAgentConfig, parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
-import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
 import { createDuties, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createGateDuties, stateOf } from '../../../node-agent/wiring/gate.ts';
 import type { AgentParts } from '../../../node-agent/wiring/parts.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics, writeTree } from '../support.ts';
 
 const temp = tempDirectories();
 
@@ -82,19 +81,6 @@ describe('the duties of each mode', () => {
       assert.equal(logged.lines.length, lines);
     }
   });
-
-  it('a mode has the parts that its readiness probe and pages need', () => {
-    const has = (flags: string[]) => {
-      const { assignments, ovs, vms } = createDuties(partsOf(flags).parts);
-      return [assignments, ovs, vms].map((one) => one !== undefined);
-    };
-    assert.deepEqual(has([]), [true, true, true]);
-    assert.deepEqual(has(['--mode', 'dpu-host', '--vm-pinning', 'off']), [true, false, false]);
-    assert.deepEqual(has(['--mode', 'dpu']), [false, false, false]);
-    const health = (flags: string[]) => createDpuLeaseDuties(partsOf(flags).parts).health !== undefined;
-    assert.deepEqual([health([]), health(['--mode', 'dpu']), health(['--mode', 'dpu-host'])], [false, false, true]);
-    assert.equal(health(['--mode', 'dpu-host', '--dpu-node-lease-renew-interval', '0']), false);
-  });
 });
 
 describe('the gate’s duties', () => {
@@ -120,13 +106,7 @@ describe('the gate’s duties', () => {
     const dpu = { ready: true, reason: 'renewed' };
     const health = {
       current: () => dpu,
-      observation: () => ({
-        renewTime: '2026-01-01T00:00:00.000000Z',
-        changedAt: 5,
-        answeredAt: 6,
-        since: 5,
-        changes: 2,
-      }),
+      observation: () => ({ renewTime: '2026-01-01T00:00:00Z', changedAt: 5, answeredAt: 6, since: 5, changes: 2 }),
       subscribe: (listener: () => void) => {
         listeners.add(listener);
         return () => listeners.delete(listener);
@@ -147,38 +127,19 @@ describe('the gate’s duties', () => {
   });
 
   it('with removal, delete only their own files and then wait for the end', async () => {
-    const directory = temp();
-    const [conf, bin] = [join(directory, 'conf'), join(directory, 'bin')];
-    for (const path of [conf, bin]) mkdirSync(path);
-    writeFileSync(join(bin, 'plumbline-gate'), '');
-    writeFileSync(join(bin, 'bridge'), '');
-    const { parts, logged } = partsOf(['--gate', 'remove', '--cni-conf-dir', conf, '--cni-bin-dir', bin]);
+    const { parts, directory, logged } = partsOf(['--gate', 'remove']);
+    writeTree(directory, { 'cni-conf-dir/10.conf': '', 'cni-bin-dir/plumbline-gate': '', 'cni-bin-dir/bridge': '' });
     const [removal] = createGateDuties(parts, none);
     const stopping = new AbortController();
     const running = removal?.run(stopping.signal);
     await eventually(() => logged.lines.length === 1, 'it says what it has removed');
-    assert.deepEqual([existsSync(join(bin, 'plumbline-gate')), existsSync(join(bin, 'bridge'))], [false, true]);
-    assert.deepEqual(logged.lines[0]?.['removed'], [join(bin, 'plumbline-gate')]);
+    assert.deepEqual(readdirSync(join(directory, 'cni-bin-dir')), ['bridge']);
+    assert.deepEqual(logged.lines[0]?.['removed'], [join(directory, 'cni-bin-dir/plumbline-gate')]);
     stopping.abort();
     await running;
   });
 });
 
-describe('sources of the kubelet’s configuration', () => {
-  it('are the kubelet with the agent’s token, its process, and the configured files', async () => {
-    const { parts, directory } = partsOf(['--kubelet-config-dir', '/etc/drop-ins']);
-    const { configz, generation: _, ...rest } = kubeletConfigSources(parts);
-    assert.deepEqual(rest, {
-      kubeletDir: join(directory, 'kubelet-dir'),
-      config: undefined,
-      configDir: '/etc/drop-ins',
-      endpoint: undefined,
-    });
-    await assert.rejects(
-      configz?.({ endpoint: '127.0.0.1:1', certificates: [] }) ?? Promise.resolve(),
-      /no bearer token for the kubelet’s configz endpoint/,
-    );
-    const own = kubeletConfigSources(partsOf(['--kubelet-config', '/own.yaml', '--kubelet-endpoint', '']).parts);
-    assert.deepEqual([own.config, own.configz], ['/own.yaml', undefined]);
-  });
+it('an empty --kubelet-endpoint: the kubelet is not asked for its configuration', () => {
+  assert.equal(kubeletConfigSources(partsOf(['--kubelet-endpoint', '']).parts).configz, undefined);
 });

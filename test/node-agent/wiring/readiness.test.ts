@@ -49,14 +49,6 @@ describe('an agent in this process without an API server', () => {
     assert.equal((await get('/vms'))[0], 404);
   });
 
-  it('is ready with a running duty, which is a metric', async () => {
-    const { logged, get } = await start('--mode', 'dpu');
-    assert.equal(logged.said('DPU health check off; nothing to do in this mode'), false);
-    assert.deepEqual(await get('/readyz'), [200, 'ok\n']);
-    const [, metrics] = await get('/metrics');
-    assert.match(metrics, /plumbline_duty_running\{duty="dpu-lease"\} 1/);
-  });
-
   it('is not ready with failed duties, which it names and counts', async () => {
     const { get } = await start('--mode', 'dpu-host', '--vm-pinning', 'off');
     const failed = 'waiting to restart failed duties: assignments, networks, device-plugin\n';

@@ -8,7 +8,7 @@ import { createHost } from '../../../model/host.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeletConfiguration } from '../../../sandbox/kubelet/managers.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
-import { createFakeKubelet, type FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
+import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
 import { listenOnLoopback } from '../processes.ts';
 
 /** The node of an agent: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
@@ -36,7 +36,7 @@ const RESERVED = CpuSet.parse('0,8');
 /** @param client of the administrator; a kubelet's own certificate would also be allowed the two reviews */
 export async function createNodeStandIn(name: string, directory: string, client: KubeClient): Promise<NodeStandIn> {
   const sysfs = join(directory, 'sys');
-  const kubelet = createFakeKubelet(join(directory, 'kubelet'));
+  const kubelet = new FakeKubelet(join(directory, 'kubelet'));
   await writeSysfs(sysfs, HOST);
   const configuration = kubeletConfiguration({
     version: 'v1.36.2',
