@@ -45,32 +45,6 @@ describe('plumbline qemu, with a real QEMU', function () {
     return { status, stdout, stderr };
   };
 
-<<<<<<< HEAD
-=======
-  // The examples of Ganeti's design name CPUs up to 5: of those the machine has not, the kernel's part is played.
-  const examples: [string, number, string[]][] = [
-    ['all:1,3-5:0', 3, ['0-7', '1,3-5', '0']],
-    ['0', 2, ['0', '0']],
-  ];
-  for (const [mask, vcpus, expected] of examples) {
-    it(`M2: ${mask} on a host of eight CPUs puts ${vcpus} threads on ${expected.join(' and ')}, then the guest runs`, async () => {
-      const { socket, vcpus: tids } = await start(vcpus);
-      const affinity = new FakeAffinity();
-      for (const tid of tids()) affinity.masks.set(tid, CpuSet.range(0, 7));
-      affinity.cpusetOf = () => CpuSet.range(0, 7);
-      const qmp = await connectQmp(socket);
-      const request = { vcpus: undefined, online: CpuSet.range(0, 7), fixMismatch: false, resume: true };
-      const pinned = await pinQemu(qmp, affinity, { ...request, mask: parseMask(mask) });
-      assert.deepEqual(
-        tids().map((tid) => String(CpuSet.fromWords(affinity.get(tid)))),
-        expected,
-      );
-      assert.deepEqual([pinned.status, pinned.resumed, await qmp.status()], ['prelaunch', true, 'running']);
-      qmp.close();
-    });
-  }
-
->>>>>>> main
   const WITH_IO = ['-object', 'iothread,id=iothread1'];
   const listsOf = (tids: readonly number[]) => [...new Set(tids.map(allowedList))].join(' ');
 
