@@ -150,30 +150,18 @@ function coresOf(cpus: readonly KubeletCpu[]): KubeletCore[] {
 }
 
 /** Where the kubelet's view of the cores is not the kernel's, and what the kubelet does there. */
-export function kubeletContradictions({ online: text, cpus }: SysfsHost, kubelet: Host): string[] {
-  const { cores, online, counts, threadsPerCore } = kubelet;
-  const siblings = new Set(cpus.map((cpu) => CpuSet.parse(cpu.siblings).intersect(online).toString()));
-  const different = cores.filter((core) => !siblings.has(core.toString()));
-  const ignored = CpuSet.parse(text).minus(online);
-  const excess = counts.cpus - online.size;
-  const perCore = `the kubelet counts ${cpusText(threadsPerCore)} for each core`;
-  const texts: string[] = [];
-  if (different.length > 0) {
-    const examples = different.slice(0, 4).join(' and ');
-    texts.push(
-      `the kubelet takes CPUs ${examples} for one core each, by core_id and physical_package_id in a NUMA node; they are not the kernel's siblings`,
-      threadsPerCore > 1
-        ? `${perCore}: with full-pcpus-only it rejects ${threadsPerCore + 1} CPUs as not whole cores`
-        : perCore,
-    );
-  }
-  if (!ignored.isEmpty) {
-    texts.push(
-      `the kubelet ignores ${cpuListText(ignored.brief)}: ${ignored.size === 1 ? 'it has' : 'they have'} no core_id, physical_package_id or NUMA node`,
-    );
-  }
-  if (excess > 0) {
-    texts.push(`without NUMA nodes the kubelet also counts ${cpusText(excess)} that it cannot assign: ${perCore}`);
-  }
+export function kubeletContradictions({ online, cpus }: SysfsHost, kubelet: Host): string[] {
+  const siblings = new Set(cpus.map((cpu) => CpuSet.parse(cpu.siblings).intersect(kubelet.online).toString()));
+  const different = kubelet.cores.filter((core) => !siblings.has(core.toString()));
+  const ignored = CpuSet.parse(online).minus(kubelet.online);
+  const excess = kubelet.counts.cpus - kubelet.online.size;
+  const texts = [
+    different.length > 0 &&
+      `the kubelet takes CPUs ${different.slice(0, 4).join(' and ')} for one core each, by core_id and physical_package_id in a NUMA node; they are not the kernel's siblings`,
+    !ignored.isEmpty &&
+      `the kubelet ignores ${cpuListText(ignored.brief)} without core_id, physical_package_id or NUMA node`,
+    excess > 0 && `without NUMA nodes the kubelet also counts ${cpusText(excess)} that it cannot assign`,
+  ].filter((text) => text !== false);
+  if (excess > 0 || different.length > 0) texts.push(`it counts ${cpusText(kubelet.threadsPerCore)} for each core`);
   return texts;
 }

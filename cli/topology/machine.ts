@@ -2,22 +2,15 @@ import { readMemory } from '../../hardware/memory.ts';
 import { readNics } from '../../hardware/nic-cells.ts';
 import { readCaches, readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createHost, HostError, unevenCore } from '../../model/host.ts';
-import {
-  describeForKubelet,
-  describeSysfs,
-  grouped,
-  kubeletContradictions,
-  type SysfsHost,
-} from '../../model/host-sysfs.ts';
+import { createHost, unevenCore } from '../../model/host.ts';
+import { describeSysfs, grouped } from '../../model/host-sysfs.ts';
 import { numbersOf } from '../support/output.ts';
 
 export type Machine = Awaited<ReturnType<typeof readMachine>>;
 
 /** @throws SysfsError, HostError, ParseError */
 export async function readMachine(root: string) {
-  const sysfs = await readSysfs(root);
-  const host = createHost(describeSysfs(sysfs));
+  const host = createHost(describeSysfs(await readSysfs(root)));
   const ids = host.cells.map(({ id }) => id);
   const [memory, isolated, offline, caches, nics] = await Promise.all([
     readMemory(root, ids),
@@ -28,20 +21,11 @@ export async function readMachine(root: string) {
   ]);
   const memoryOnly = memory.cells.filter(({ id }) => !ids.includes(id)).map(({ id }) => ({ id, cpus: CpuSet.EMPTY }));
   const cells = [...host.cells, ...memoryOnly].sort((a, b) => a.id - b.id);
-  return { host, cells, memory, isolated, offline, contradictions: contradictionsOf(sysfs), caches, nics };
-}
-
-function contradictionsOf(sysfs: SysfsHost): readonly string[] {
-  try {
-    return kubeletContradictions(sysfs, createHost(describeForKubelet(sysfs)));
-  } catch (error) {
-    if (error instanceof HostError) return [`the kubelet cannot use this machine: ${error.message}`];
-    throw error;
-  }
+  return { host, cells, memory, isolated, offline, caches, nics };
 }
 
 /** Output of `plumbline topology -o json`: docs/schemas/topology.json. */
-export function topologyData({ host, cells, memory, isolated, offline, contradictions, caches, nics }: Machine) {
+export function topologyData({ host, cells, memory, isolated, offline, caches, nics }: Machine) {
   const groupOf = ({ id, cpus: list }: { readonly id: number; readonly cpus: string }) => ({
     id,
     cpus: numbersOf(list),
@@ -66,7 +50,6 @@ export function topologyData({ host, cells, memory, isolated, offline, contradic
     cores: host.cores.map(listed),
     uncores: grouped(host.cpus, ({ uncore }) => uncore).map(groupOf),
     isolated: listed(isolated),
-    contradictions: [...contradictions],
     caches: caches.map(({ level, type, size, cpus: set }) => ({ level, type, size: size ?? null, cpus: listed(set) })),
     nics: nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => ({
       name,

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { countText } from '../../model/amounts.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { unevenCore } from '../../model/host.ts';
 import { groupBy } from '../../model/lists.ts';
 import { bytesText } from '../../model/quantity.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
@@ -30,7 +29,7 @@ export async function run({ sysfsRoot, output }: TopologyFlags): Promise<void> {
 }
 
 export function machineLines(machine: Machine, width: number, wide = false): Line[] {
-  const { host, cells, isolated, caches } = machine;
+  const { host, cells, isolated, offline, caches } = machine;
   const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
   const memoryOnly = cells.length - host.cells.length;
   const parts = [
@@ -44,7 +43,7 @@ export function machineLines(machine: Machine, width: number, wide = false): Lin
     : [{ mark: 'i', label: 'isolated (isolcpus)', cpus: isolated, style: 'yellow' as const }];
   return [
     [paint('bold', parts.join(', '))],
-    ...remarks(machine),
+    ...(offline.isEmpty ? [] : [`${countText(offline.size, 'CPU')} offline: ${offline}`]),
     '',
     ...drawCpuMap({ host: { ...host, cells }, owners, cellLabels: labelsOf(machine), width }),
     ...cacheLines(caches, host.online, wide),
@@ -67,22 +66,6 @@ function labelsOf({ cells, memory, nics }: Machine): Map<number, string> {
     return [id, amounts.filter((text) => text !== undefined).join(', ')] as const;
   });
   return new Map(labels.filter(([, label]) => label !== ''));
-}
-
-function remarks({ host, offline, contradictions }: Machine): string[] {
-  const lines = offline.isEmpty ? [] : [`${countText(offline.size, 'CPU')} offline: ${offline}`];
-  if (unevenCore(host)) {
-    const sizes = [...new Set(host.cores.map(({ size }) => size))].sort((a, b) => b - a);
-    const kinds = sizes.map((size) => {
-      const cores = host.cores.filter((core) => core.size === size);
-      return `${countText(cores.length, 'core')} of ${countText(size, 'thread')}`;
-    });
-    const remedy = offline.isEmpty
-      ? ''
-      : '; bring the offline CPUs online, or take the other threads of their cores offline';
-    lines.push(`! ${kinds.join(', ')}: the kubelet cannot assign whole cores here${remedy}`);
-  }
-  return [...lines, ...contradictions.map((text) => `! ${text}`)];
 }
 
 const nameOf = ({ level, type }: Machine['caches'][number]) =>

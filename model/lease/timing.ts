@@ -1,5 +1,3 @@
-import { PlumblineError } from '../errors.ts';
-
 /** In seconds. */
 export interface LeaseTiming {
   /** 0 disables the feature. */
@@ -19,32 +17,16 @@ export function leaseSeconds(value: number | null | undefined): number {
   return Math.min(MAX_LEASE_SECONDS, Math.max(MIN_LEASE_SECONDS, value));
 }
 
-export class LeaseTimingError extends PlumblineError {
-  constructor(message: string) {
-    super('lease-timing', message);
-  }
-}
-
-/** @throws LeaseTimingError if the duration is out of its limits or not above the interval */
-export function checkLeaseTiming({ renewInterval, duration }: LeaseTiming): void {
-  if (!Number.isFinite(renewInterval) || renewInterval < 0) {
-    throw new LeaseTimingError(
-      `--dpu-node-lease-renew-interval ${renewInterval}: expected 0 (off) or a number of seconds`,
-    );
-  }
-  if (!Number.isFinite(duration) || duration <= 0) {
-    throw new LeaseTimingError(`--dpu-node-lease-duration ${duration}: expected a number of seconds above 0`);
-  }
-  if (duration > MAX_LEASE_SECONDS) {
-    throw new LeaseTimingError(
-      `--dpu-node-lease-duration ${duration}: expected at most ${MAX_LEASE_SECONDS}, which is all that a lease counts`,
-    );
-  }
-  if (duration <= renewInterval) {
-    throw new LeaseTimingError(
-      `--dpu-node-lease-duration ${duration} must be greater than --dpu-node-lease-renew-interval ${renewInterval}: else a live DPU would count as dead between two renewals`,
-    );
-  }
+/** The fault of the settings: the duration is out of its limits or not above the interval. Undefined if there is none. */
+export function leaseTimingFault({ renewInterval, duration }: LeaseTiming): string | undefined {
+  if (!Number.isFinite(renewInterval) || renewInterval < 0)
+    return `--dpu-node-lease-renew-interval ${renewInterval}: expected 0 (off) or a number of seconds`;
+  const flag = `--dpu-node-lease-duration ${duration}`;
+  if (!Number.isFinite(duration) || duration <= 0) return `${flag}: expected a number of seconds above 0`;
+  if (duration > MAX_LEASE_SECONDS)
+    return `${flag}: expected at most ${MAX_LEASE_SECONDS}, which is all that a lease counts`;
+  if (duration > renewInterval) return undefined;
+  return `${flag} must be greater than --dpu-node-lease-renew-interval ${renewInterval}: else a live DPU would count as dead between two renewals`;
 }
 
 /** Seconds between two readings of a lease: at least one for each renewal interval and four for each duration. */

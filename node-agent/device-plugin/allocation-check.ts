@@ -60,10 +60,7 @@ export function deviceNetworkText(resource: string): string {
   return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
 }
 
-/** The container that holds devices. Without CPUs it runs in the shared pool. */
-export type DeviceHolder = ListedContainer;
-
-export function containerNames({ namespace, podName, container }: Omit<DeviceHolder, 'cpus'>) {
+export function containerNames({ namespace, podName, container }: Omit<ListedContainer, 'cpus'>) {
   return { pod: `${namespace}/${podName}`, container };
 }
 
@@ -72,7 +69,7 @@ export function holderOf(
   pods: readonly PodResources[],
   resource: string,
   deviceIds: readonly string[],
-): DeviceHolder | undefined {
+): ListedContainer | undefined {
   const ids = new Set(deviceIds);
   for (const { name: podName, namespace, containers } of pods) {
     for (const { name: container, devices, cpuIds } of containers) {

@@ -10,14 +10,9 @@ import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { vmiNameOf } from '../../model/launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
+import type { ListedContainer } from '../assignments/view.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
-import {
-  type Allocation,
-  checkAllocation,
-  containerNames,
-  type DeviceHolder,
-  type RefusedAllocation,
-} from './allocation-check.ts';
+import { type Allocation, checkAllocation, containerNames, type RefusedAllocation } from './allocation-check.ts';
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
@@ -32,7 +27,7 @@ export interface AllocationCheckerDeps extends Omit<Services, 'nodeName'> {
 }
 
 export interface AllocationRequest {
-  readonly holder: DeviceHolder;
+  readonly holder: ListedContainer;
   readonly resource: string;
   readonly cells: CpuSet;
   readonly host: Host;
@@ -44,7 +39,7 @@ type HolderPod = z.infer<typeof podSchema>;
 /** @throws KubeError */
 export async function readPodOfHolder(
   client: Pick<KubeClient, 'get'>,
-  { namespace, podName }: DeviceHolder,
+  { namespace, podName }: ListedContainer,
   options: RequestOptions,
 ): Promise<HolderPod> {
   return podSchema.parse(await client.get(`/api/v1/namespaces/${namespace}/pods/${podName}`, options));
@@ -73,7 +68,7 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     return { refused: checkAllocation({ ...strictest, wholeCores, spansCells }), pod };
   };
 
-  const tell = ({ reason, message }: RefusedAllocation, holder: DeviceHolder, pod: HolderPod | undefined) => {
+  const tell = ({ reason, message }: RefusedAllocation, holder: ListedContainer, pod: HolderPod | undefined) => {
     const { namespace, podName: name, container } = holder;
     const uid = pod?.metadata.uid;
     const then = policy === 'enforce' ? 'it does not start' : 'it starts anyway';
@@ -112,7 +107,7 @@ export function createRefusedStarts(now: () => number) {
     for (const [key, { at }] of refusals) if (now() - at > EXPIRES_SECONDS) refusals.delete(key);
   };
   return {
-    add({ namespace, podName, container }: DeviceHolder, podUID: string | undefined, message: string) {
+    add({ namespace, podName, container }: ListedContainer, podUID: string | undefined, message: string) {
       const key = `${namespace}/${podName}/${container}`;
       // Inserts at the end again: the oldest is removed first.
       refusals.delete(key);

@@ -1,8 +1,9 @@
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { few } from '../../model/errors.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
+import type { ListedContainer } from '../assignments/view.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { containerNames, type DeviceHolder, holderOf } from './allocation-check.ts';
+import { containerNames, holderOf } from './allocation-check.ts';
 import type { BeforeStart } from './plugin-server.ts';
 
 /** Deadline in seconds for the kubelet's answer, number of attempts, and seconds between them. */
@@ -18,7 +19,7 @@ export interface BeforeStartDeps {
   /** Checks the allocation and vacates the CPUs. @returns why the container must not start, or undefined */
   readonly check: (
     resource: string,
-    holder: DeviceHolder | undefined,
+    holder: ListedContainer | undefined,
     signal: AbortSignal,
   ) => Promise<string | undefined>;
   readonly answerWithin: number;
@@ -32,7 +33,7 @@ export function createBeforeStart({ podResources, check, answerWithin, onOutcome
     resource: string,
     ids: readonly string[],
     signal: AbortSignal,
-  ): Promise<DeviceHolder | undefined> => {
+  ): Promise<ListedContainer | undefined> => {
     for (let tries = 1; ; tries++) {
       try {
         return holderOf(await podResources.list({ signal, deadlineSeconds: ASK_DEADLINE_SECONDS }), resource, ids);

@@ -9,9 +9,10 @@ import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
+import type { ListedContainer } from '../assignments/view.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
-import { checkAllocation, containerNames, type DeviceHolder, deviceNetworkText } from './allocation-check.ts';
+import { checkAllocation, containerNames, deviceNetworkText } from './allocation-check.ts';
 import { readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
@@ -36,7 +37,7 @@ interface Move {
 export function createMovedNetworks(deps: MovedNetworksDeps) {
   const { networks, client, events, log } = deps;
 
-  const announce = async (move: Move, holder: DeviceHolder, host: Host, signal: AbortSignal): Promise<void> => {
+  const announce = async (move: Move, holder: ListedContainer, host: Host, signal: AbortSignal): Promise<void> => {
     const allocation = {
       host,
       resource: move.resource,

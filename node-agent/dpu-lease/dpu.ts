@@ -6,7 +6,7 @@ import { Durations } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createRenewals, type LeaseName, leaseText, patchLease, readLease } from '../kube-objects/lease.ts';
 import type { Services } from '../lifecycle/duty.ts';
-import { findDaemons, isMissing, readPid } from '../open-vswitch/daemons.ts';
+import { createDaemonFinder, readPid } from '../open-vswitch/daemons.ts';
 
 export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   readonly lease: LeaseName;
@@ -77,9 +77,9 @@ const ANSWER_DEADLINE_SECONDS = 2;
 export function createOvsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
     // A DPU's agent has a PID namespace of its own.
-    const missing = findDaemons(rundir)
-      .filter(isMissing)
-      .filter(({ code }) => code !== 'hidden');
+    const missing = createDaemonFinder(rundir)
+      .find()
+      .missing.filter(({ code }) => code !== 'hidden');
     if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
     const ask = async (name: string, socket: string, method: string) => {
       const path = join(rundir, socket);

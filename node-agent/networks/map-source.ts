@@ -209,8 +209,7 @@ const savedMap = z.object({
   networks: z.object({ physnets: z.record(z.string(), cellList), tunnel: cellList.optional() }).optional(),
 });
 
-/** @param onUnread called with the reason if the file exists and cannot be read */
-export function createLastMapFile(path: string, onUnread: (why: string) => void) {
+export function createLastMapFile(path: string, log: AgentLogger) {
   return {
     /** Undefined if nothing was saved, or the saved map does not fit this host. @param cells NUMA nodes of this host */
     load(cells: CpuSet): LastMap | undefined {
@@ -218,7 +217,8 @@ export function createLastMapFile(path: string, onUnread: (why: string) => void)
       try {
         saved = parseSaved(readBounded(path, MAX_SAVED_BYTES), savedMap);
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') onUnread((error as Error).message);
+        const { code, message: reason } = error as NodeJS.ErrnoException;
+        if (code !== 'ENOENT') log.warn({ reason }, 'reading the saved network map failed');
         return undefined;
       }
       const { networks } = saved;

@@ -39,7 +39,6 @@ export interface SwitchConfig extends Readonly<ReturnType<typeof readOvnOptions>
   readonly bridges: ReadonlyMap<string, SwitchBridge>;
   /** CPUs of `pmd-cpu-mask` where poll mode drivers run; empty where it is not set and the switch chooses. */
   readonly pmdCpus: CpuSet;
-  readonly polls: boolean;
   readonly problems: readonly string[];
 }
 
@@ -63,7 +62,6 @@ export function switchConfig(tables: Tables): SwitchConfig {
   return {
     bridges,
     ...readOvnOptions(externalIds, problems),
-    polls,
     pmdCpus: polls ? parsePmdMask(otherConfig.get('pmd-cpu-mask') ?? '', problems) : CpuSet.EMPTY,
     problems,
   };

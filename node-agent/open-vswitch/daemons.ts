@@ -26,27 +26,12 @@ export interface MissingDaemon {
   readonly message: string;
 }
 
-export const isMissing = (process: OvsProcess | MissingDaemon): process is MissingDaemon => 'message' in process;
-
 interface DaemonSearch {
   readonly processes: readonly OvsProcess[];
   readonly missing: readonly MissingDaemon[];
   readonly changed: boolean;
   /** Whether a parent may still turn out to be a monitor. That is decided soon, and no event reports it. */
   readonly isStarting: boolean;
-}
-
-/**
- * Finds both daemons and their monitors. A pidfile survives a killed daemon, and any process may get its pid or name: a
- * daemon is the process that has the lock of the pidfile. `/proc/PID/exe` would need CAP_SYS_PTRACE. Source:
- * make_pidfile and read_pidfile in lib/daemon-unix.c of Open vSwitch.
- */
-export function findDaemons(rundir: string): (OvsProcess | MissingDaemon)[] {
-  return OVS_DAEMONS.flatMap<OvsProcess | MissingDaemon>((name) => {
-    const result = readPidfile(join(rundir, `${name}.pid`), name);
-    if (!('daemon' in result)) return result;
-    return result.parent.monitor === undefined ? result.daemon : [result.daemon, result.parent.monitor];
-  });
 }
 
 export interface DaemonFinder {
@@ -56,7 +41,12 @@ export interface DaemonFinder {
   isAsFound(): boolean;
 }
 
-/** Remembers a monitor whose daemon is down: the next one will be its child. @param recorded by an earlier agent */
+/**
+ * Finds both daemons and their monitors. A pidfile survives a killed daemon, and any process may get its pid or name: a
+ * daemon is the process that has the lock of the pidfile. `/proc/PID/exe` would need CAP_SYS_PTRACE. It remembers a
+ * monitor whose daemon is down: the next one will be its child. Source: make_pidfile and read_pidfile in
+ * lib/daemon-unix.c of Open vSwitch. @param recorded by an earlier agent
+ */
 export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
   const monitorsOf = (daemon: OvsDaemonName) =>
     recorded().filter(({ name, role }) => name === daemon && role === 'monitor');

@@ -74,14 +74,11 @@ export interface LeftOut {
   readonly vacated: CpuSet;
 }
 
-/** The CPUs that Open vSwitch may use, or undefined if unknown; and the reasons, for display. */
-export interface AllowedCpus {
-  readonly cpus: CpuSet | undefined;
-  readonly why: readonly string[];
-}
-
-/** Leaves out isolated and polled CPUs only if others remain: no CPU at all would be worse. */
-export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut): AllowedCpus {
+/**
+ * The CPUs that Open vSwitch may use, or undefined if unknown; and the reasons, for display. It leaves out isolated and
+ * polled CPUs only if others remain: no CPU at all would be worse.
+ */
+export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isolated, vacated }: LeftOut) {
   const why: string[] = [];
   const say = (cpus: CpuSet, text: string) => {
     if (!cpus.isEmpty) why.push(`${cpus}: ${text}`);
@@ -103,16 +100,11 @@ export function allowedCpus({ free, owned, holds }: AssignmentsView, { pmd, isol
   return { cpus: quiet, why };
 }
 
-export interface TargetStep {
-  readonly now: CpuSet;
-  readonly later: CpuSet | undefined;
-}
-
 /**
  * Open vSwitch leaves a CPU at once and takes a free one later: ovs-vswitchd creates its threads again and drops its
  * flows when the number of its CPUs changes. The first set, and one that shares no CPU with the last, applies at once.
  */
-export function step(applied: CpuSet | undefined, free: CpuSet): TargetStep {
+export function step(applied: CpuSet | undefined, free: CpuSet) {
   const staying = applied?.intersect(free) ?? CpuSet.EMPTY;
   if (staying.isEmpty || staying.equals(free)) return { now: free, later: undefined };
   return { now: staying, later: free };

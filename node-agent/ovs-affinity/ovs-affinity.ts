@@ -64,11 +64,10 @@ export class OvsAffinity {
     const onPidfile = (name: string | undefined) => {
       if (name === undefined || name.endsWith('.pid')) passNow();
     };
-    watchEnabler(
-      enablerFile,
-      guard.wrap(() => this.#reconcileEnabler()),
-      signal,
-    );
+    const onEnabler = guard.wrap((name: string | undefined) => {
+      if (name === undefined || name === basename(enablerFile)) this.#reconcileEnabler();
+    });
+    watchDirectory({ path: dirname(enablerFile), signal, onChange: onEnabler });
     watchDirectory({ path: rundir, signal, onChange: onPidfile });
     const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
     const check = guard.wrap(() => this.#check());
@@ -218,15 +217,4 @@ export function isEnabled(file: string): boolean | undefined {
     const { code = '' } = error as NodeJS.ErrnoException;
     return ABSENT.has(code) ? false : undefined;
   }
-}
-
-/** Calls `onChange` whenever the file may have been created, filled, emptied, replaced or removed. */
-export function watchEnabler(file: string, onChange: () => void, signal: AbortSignal): void {
-  watchDirectory({
-    path: dirname(file),
-    signal,
-    onChange: (name) => {
-      if (name === undefined || name === basename(file)) onChange();
-    },
-  });
 }

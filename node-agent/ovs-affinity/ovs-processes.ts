@@ -6,10 +6,10 @@ import { allowedOf } from '../processes/proc.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import {
   type AffinityProblem,
-  createThreadMetrics,
   notManaged,
   nowhereToGo,
   type ProcessResult,
+  recordThreads,
   refusals,
   sumOf,
 } from './problems.ts';
@@ -70,7 +70,6 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     unconfined: () => allowedOf(deps.affinity, 1) ?? machine,
   });
   const finder = createDaemonFinder(deps.rundir, savedMasks.processes);
-  const counts = createThreadMetrics(metrics);
   const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
   let processAffinities: readonly ProcessAffinity[] = [];
   let isStarting = false;
@@ -103,6 +102,10 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
   const pass = (target: CpuTarget, snapshot?: OvsSnapshot): ProcessResult[] =>
     processAffinities.map((one) => ({ process: one.process, ...one.apply(target, snapshot?.threads.get(one)) }));
 
+  const forgetThreads = () => {
+    for (const metric of [metrics.ovsThreads, metrics.ovsClipped, metrics.ovsRefused]) metric.reset();
+  };
+
   const pmdCpus = () => unionOf(processAffinities.map((one) => one.pmdCpus()));
 
   return {
@@ -131,7 +134,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
       const names = new Set(processAffinities.map(({ process }) => process.name));
       for (const name of names) {
         const own = results.filter(({ process }) => process.name === name);
-        counts.record(name, own);
+        recordThreads(metrics, name, own);
         problems.push(...refusals(name, own));
       }
       const { moved, displaced } = sumOf(results);
@@ -146,7 +149,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
       refresh();
       const lost = savedMasks.recall(processAffinities);
       const results = processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
-      counts.forget();
+      forgetThreads();
       const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
       const { moved, displaced } = sumOf(results);
       return { moved, displaced, problems };
@@ -158,7 +161,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     },
 
     /** Ends the work without moving threads; their original masks stay saved. */
-    leave: () => counts.forget(),
+    leave: forgetThreads,
 
     /** @param otherwise the CPUs for threads that may run on no others @throws VacateError after 2 s */
     async vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal) {

@@ -53,24 +53,15 @@ export function pollsOwned(cpus: CpuSet): AffinityProblem[] {
 
 export type ProcessResult = PassResult & { readonly process: OvsProcess };
 
-export function createThreadMetrics(metrics: AgentMetrics) {
-  const record = (daemon: string, results: readonly PassResult[]) => {
-    const { threads, clipped, errors, displaced, moved } = sumOf(results);
-    metrics.ovsThreads.set({ daemon }, threads);
-    metrics.ovsClipped.set({ daemon }, clipped);
-    metrics.ovsRefused.set({ daemon }, errors);
-    if (displaced > 0) metrics.ovsDisplaced.inc({ daemon }, displaced);
-    if (moved === 0) return;
-    metrics.ovsMoves.inc({ daemon }, moved);
-    metrics.ovsLastChange.set({ daemon }, Date.now() / 1000);
-  };
-
-  return {
-    record,
-    forget(): void {
-      for (const metric of [metrics.ovsThreads, metrics.ovsClipped, metrics.ovsRefused]) metric.reset();
-    },
-  };
+export function recordThreads(metrics: AgentMetrics, daemon: string, results: readonly PassResult[]) {
+  const { threads, clipped, errors, displaced, moved } = sumOf(results);
+  metrics.ovsThreads.set({ daemon }, threads);
+  metrics.ovsClipped.set({ daemon }, clipped);
+  metrics.ovsRefused.set({ daemon }, errors);
+  if (displaced > 0) metrics.ovsDisplaced.inc({ daemon }, displaced);
+  if (moved === 0) return;
+  metrics.ovsMoves.inc({ daemon }, moved);
+  metrics.ovsLastChange.set({ daemon }, Date.now() / 1000);
 }
 
 export function sumOf(results: readonly PassResult[]) {

@@ -6,6 +6,7 @@ import {
   type RequestOptions,
 } from '../../kube/client.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
+import { isObject } from '../../model/json.ts';
 import { AGENT } from '../../model/names.ts';
 import { type NodeIdentity, ownedBy } from '../kube-objects/lease.ts';
 
@@ -86,18 +87,10 @@ export function createTopologyStore(client: KubeClient, nodeName: string) {
   };
 }
 
-export type PatchValue =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly PatchValue[]
-  | { readonly [key: string]: PatchValue | undefined };
-
 /** RFC 7386; undefined if they are equal. A list that differs is replaced; members that `to` lacks become null. */
-export function createMergePatch(from: PatchValue | undefined, to: PatchValue): PatchValue | undefined {
+export function createMergePatch(from: unknown, to: unknown): unknown {
   if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;
-  const patch: Record<string, PatchValue> = {};
+  const patch: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(to)) {
     if (value === undefined) continue;
     const change = createMergePatch(from[key], value);
@@ -105,8 +98,4 @@ export function createMergePatch(from: PatchValue | undefined, to: PatchValue): 
   }
   for (const key of Object.keys(from)) if (to[key] === undefined && from[key] !== undefined) patch[key] = null;
   return Object.keys(patch).length === 0 ? undefined : patch;
-}
-
-function isObject(value: PatchValue | undefined): value is { readonly [key: string]: PatchValue | undefined } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -1,7 +1,7 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { housekeeping, ioThreadPins } from '../../model/launcher/qemu-threads.ts';
-import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
+import type { ThreadAffinity } from '../../native/affinity.ts';
 import { moveThreads } from '../../native/pin-threads.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import type { GuestThread, QemuGuest } from './guest.ts';
@@ -17,6 +17,7 @@ export interface HousekeepingOutcome {
 }
 
 export interface HousekeepingParts {
+  /** The affinity of the guest's own threads, at this moment. */
   readonly affinity: () => ThreadAffinity;
   readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
 }
@@ -87,7 +88,10 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
     const targets = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...ioPins]);
     const moves = threads.filter(({ tid, allowed }) => targets.get(tid)?.equals(allowed) === false);
     const own = affinity();
-    const immovable = moves.filter(({ tid }) => !moveTo(own, tid, targets.get(tid) ?? goal.emulator));
+    const immovable = moves.filter(({ tid }) => {
+      const cpus = targets.get(tid) ?? goal.emulator;
+      return moveThreads(own, [tid], cpus.toWords(1)).left.length > 0;
+    });
     const [first] = immovable;
     const immovableText =
       first &&
@@ -100,17 +104,6 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
       problems: [problem, immovableText].filter((text) => text !== undefined),
     };
   };
-}
-
-/** @returns whether the thread is on the CPUs now, or has ended */
-function moveTo(affinity: ThreadAffinity, tid: number, cpus: CpuSet): boolean {
-  try {
-    affinity.set(tid, cpus.toWords(1));
-    return CpuSet.fromWords(affinity.get(tid)).equals(cpus);
-  } catch (error) {
-    if (error instanceof SyscallError) return error.code === 'ESRCH';
-    throw error;
-  }
 }
 
 /** By index. In any other state than one CPU for each vCPU, the guest is not set up yet: the list is empty. */
@@ -132,18 +125,13 @@ function poolNumber({ name }: GuestThread): number {
   return Number(/(\d+)$/.exec(name)?.[1] ?? 0);
 }
 
-export interface WholeVmParts {
-  readonly affinity: ThreadAffinity;
-  readonly tree: Pick<CgroupTree, 'housekeeping' | 'setHousekeeping'>;
-}
-
 /**
  * Moves the emulator's and IO threads to a mask's CPUs, as far as the kernel allows: it places io_uring's workers
  * itself. A cgroup `housekeeping` gets them first, in case it exists: virt-handler writes it again at each of its
  * syncs. @returns the number of moved threads, and the threads that the kernel leaves on other CPUs
  */
 export function keepOthers(
-  { affinity, tree }: WholeVmParts,
+  { affinity, tree }: HousekeepingParts,
   path: string,
   others: readonly GuestThread[],
   cpus: CpuSet,
@@ -151,7 +139,7 @@ export function keepOthers(
   openHousekeeping(tree, path, cpus);
   const astray = others.filter(({ allowed }) => !allowed.equals(cpus));
   const { there, left } = moveThreads(
-    affinity,
+    affinity(),
     astray.map(({ tid }) => tid),
     cpus.toWords(1),
   );
@@ -160,7 +148,7 @@ export function keepOthers(
 }
 
 /** Sets an existing cgroup `housekeeping` to these CPUs. If writing fails, it confines its threads as before. */
-export function openHousekeeping(tree: WholeVmParts['tree'], path: string, cpus: CpuSet): void {
+export function openHousekeeping(tree: HousekeepingParts['tree'], path: string, cpus: CpuSet): void {
   const current = tree.housekeeping(path);
   if (current === undefined || current.equals(cpus)) return;
   try {

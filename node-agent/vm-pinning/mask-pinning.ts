@@ -1,9 +1,9 @@
 import { type HostPins, hostPins, type VcpuPin, type VmOnHost } from '../../model/cpu-mask/host-pins.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { EVERY_CPU, SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
+import { EVERY_CPU, SyscallError } from '../../native/affinity.ts';
 import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/pin-threads.ts';
 import type { GuestThread } from './guest.ts';
-import { keepOthers, leftText, openHousekeeping, type WholeVmParts } from './housekeeping.ts';
+import { type HousekeepingParts, keepOthers, leftText, openHousekeeping } from './housekeeping.ts';
 import type { PinnedScope } from './pins-file.ts';
 
 export interface MaskOutcome {
@@ -18,12 +18,8 @@ export interface MaskOutcome {
 
 /** Milliseconds in which the number of vCPU threads may be wrong: they appear one after the other. */
 const STARTING_MILLISECONDS = 2000;
-/** The kernel's masks consist of longs; masks of whole longs need no copy. */
-const WORDS_PER_LONG = 2;
 
-export interface MaskPinningParts extends Pick<WholeVmParts, 'tree'> {
-  /** The affinity of the guest's own threads, at this moment. */
-  readonly affinity: () => ThreadAffinity;
+export interface MaskPinningParts extends HousekeepingParts {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly path: string;
@@ -97,13 +93,12 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
   const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
     const targets = new Map<number, CpuSet>();
     const moves: ThreadPin[] = [];
-    const wordsOf = createWords();
     for (const thread of vcpus) {
       const cpus = pins[indexOf(thread)]?.cpus;
       if (cpus === undefined) continue;
       const { tid, allowed } = thread;
       targets.set(tid, cpus);
-      if (!allowed.equals(cpus)) moves.push({ tid, words: wordsOf(cpus), before: wordsOf(allowed) });
+      if (!allowed.equals(cpus)) moves.push({ tid, words: cpus.toWords(1), before: allowed.toWords(1) });
     }
     pinThreads(affinity(), moves);
     return { moved: moves.length, targets };
@@ -118,7 +113,7 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
     const { moved, targets } = pinVcpus(threads.filter(isVcpu), pins);
     hasPinned = true;
     if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), targets, pins, moved };
-    const rest = keepOthers({ affinity: affinity(), tree }, path, others, whole);
+    const rest = keepOthers({ affinity, tree }, path, others, whole);
     const left = new Set(rest.left);
     for (const thread of others) if (!left.has(thread)) targets.set(thread.tid, whole);
     const message = leftText(rest.left);
@@ -160,16 +155,6 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
       remember(undefined);
       return moved;
     },
-  };
-}
-
-/** Creates the kernel's form of each set once: many threads share few sets. */
-function createWords(): (cpus: CpuSet) => Uint32Array {
-  const wordsByCpus = new Map<CpuSet, Uint32Array>();
-  return (cpus) => {
-    const words = wordsByCpus.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
-    wordsByCpus.set(cpus, words);
-    return words;
   };
 }
 

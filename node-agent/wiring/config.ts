@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { checkLeaseTiming, LeaseTimingError } from '../../model/lease/timing.ts';
+import { leaseTimingFault } from '../../model/lease/timing.ts';
 import { AGENT, DPU_LEASE_NAMESPACE } from '../../model/names.ts';
 import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
@@ -140,15 +140,8 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     probePort: PROBE_FLAGS.probePort,
     ...LOG_FLAGS,
   },
-  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration }) => {
-    try {
-      checkLeaseTiming({ renewInterval, duration });
-      return undefined;
-    } catch (error) {
-      if (error instanceof LeaseTimingError) return error.message;
-      throw error;
-    }
-  },
+  check: ({ dpuLeaseInterval: renewInterval, dpuLeaseDuration: duration }) =>
+    leaseTimingFault({ renewInterval, duration }),
 };
 
 /** @throws ConfigError, HelpPrinted */

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { DeviceHolder } from '../device-plugin/allocation-check.ts';
+import type { ListedContainer } from '../assignments/view.ts';
 import { createAllocationChecker } from '../device-plugin/allocation-checker.ts';
 import { createBeforeStart } from '../device-plugin/before-start.ts';
 import { createDevicePlugin } from '../device-plugin/device-plugin.ts';
@@ -42,7 +42,7 @@ export function createDevicePluginDuty(
   /** The check precedes the vacate: if it refuses the container, no CPUs need to be vacated. */
   const check = async (
     resource: string,
-    holder: DeviceHolder | undefined,
+    holder: ListedContainer | undefined,
     signal: AbortSignal,
   ): Promise<string | undefined> => {
     const { host } = await facts.read();

@@ -64,9 +64,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     host: async () => (await facts.read()).host,
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
-    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json'), (why) =>
-      log.warn({ reason: why }, 'reading the saved network map failed'),
-    ),
+    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json'), log),
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
   });

@@ -18,7 +18,7 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
     'a regular machine has no remarks',
     { name: '', cpus: '0-3', ...pairs, nodes: { 0: '0-3' } },
     ['4 CPUs, 2 cores, 1 NUMA node, 1 socket'],
-    /!|offline|without CPUs/,
+    /offline|without CPUs/,
   ],
   [
     'NUMA nodes that have only memory',
@@ -33,11 +33,7 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
   [
     'an offline thread',
     { name: '', cpus: '0-3', ...pairs, offline: '3', nodes: { 0: '0-3' } },
-    [
-      '3 CPUs, 2 cores, 1 NUMA node, 1 socket',
-      '1 CPU offline: 3',
-      '! 1 core of 2 threads, 1 core of 1 thread: the kubelet cannot assign whole cores here; bring the offline CPUs online, or take the other threads of their cores offline',
-    ],
+    ['3 CPUs, 2 cores, 1 NUMA node, 1 socket', '1 CPU offline: 3'],
     undefined,
   ],
   [
@@ -59,32 +55,12 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
       ],
     },
     [
-      '! 2 cores of 2 threads, 4 cores of 1 thread: the kubelet cannot assign whole cores here',
       '  L2   2 of 1 MiB, each of 1 CPU',
       '  L3   2 of 1 MiB, each shared by 2 CPUs',
       '  L3   1 of 1 MiB, shared by 4 CPUs',
       '  L4   1 of 1 MiB, shared by all CPUs',
     ],
     /offline/,
-  ],
-  [
-    'core ids that restart: the cores of the kernel, and what the kubelet does',
-    { name: '', cpus: '0-3', ...alone(4), core: [0, 1, 0, 1], nodes: { 0: '0-3' } },
-    [
-      '4 CPUs, 4 cores, 1 NUMA node, 1 socket',
-      "! the kubelet takes CPUs 0,2 and 1,3 for one core each, by core_id and physical_package_id in a NUMA node; they are not the kernel's siblings",
-      '! the kubelet counts 2 CPUs for each core: with full-pcpus-only it rejects 3 CPUs as not whole cores',
-    ],
-    undefined,
-  ],
-  [
-    'a machine that the kubelet cannot use',
-    { name: '', cpus: '0-1', ...alone(2), core: [null, null], nodes: { 0: '0-1' } },
-    [
-      '! the kubelet cannot use this machine: no CPU has a core_id, a physical_package_id and a NUMA node',
-      '2 CPUs, 2 cores, 1 NUMA node, 1 socket',
-    ],
-    undefined,
   ],
 ];
 
@@ -102,11 +78,11 @@ describe('the topology of unusual machines', () => {
     });
   }
 
-  it('are data: offline CPUs, NUMA nodes without CPUs, and contradictions', async () => {
+  it('are data: offline CPUs and NUMA nodes without CPUs', async () => {
     const root = temp();
     const nodes = { 0: '0-3', 5: '' };
     writeMachine(root, { name: '', cpus: '0-3', ...alone(4), core: [0, 1, 0, 1], offline: '3', nodes });
-    const { numaNodes, offline, contradictions } = topologyData(await readMachine(root));
+    const { numaNodes, offline } = topologyData(await readMachine(root));
     assert.deepEqual(
       numaNodes.map(({ id, cpus, memory }) => [id, cpus, memory]),
       [
@@ -115,6 +91,5 @@ describe('the topology of unusual machines', () => {
       ],
     );
     assert.deepEqual(offline, [3]);
-    assert.match(contradictions[0] ?? '', /takes CPUs 0,2 for one core each/);
   });
 });

@@ -31,7 +31,6 @@ const config = (interfaces: readonly SwitchInterface[], more: Partial<SwitchConf
   encapIps: [],
   hasSeveralEndpoints: false,
   pmdCpus: CpuSet.EMPTY,
-  polls: false,
   problems: [],
   ...more,
 });

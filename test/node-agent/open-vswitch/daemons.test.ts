@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { createDaemonFinder, findDaemons, isMissing, readPid } from '../../../node-agent/open-vswitch/daemons.ts';
+import { createDaemonFinder, readPid } from '../../../node-agent/open-vswitch/daemons.ts';
 import { commandLineOf, commOf, startOf } from '../../../node-agent/processes/proc.ts';
 import { skipFor } from '../../support/parts.ts';
 import { eventually, lockingCommand, replaceFile, tempDirectories } from '../support.ts';
@@ -101,8 +101,8 @@ describe('the daemons of Open vSwitch', () => {
 
   it('are missing for a reason with its own code', () => {
     const codeOf = () => {
-      const [daemon] = findDaemons(rundir);
-      return daemon !== undefined && isMissing(daemon) ? `${daemon.pid} ${daemon.code}` : undefined;
+      const { processes, missing } = createDaemonFinder(rundir).find();
+      return processes.length === 0 ? `${missing[0]?.pid} ${missing[0]?.code}` : undefined;
     };
     const codeWith = (text: string | number) => {
       write('ovs-vswitchd', text);
@@ -173,7 +173,7 @@ describe('the daemons of Open vSwitch', () => {
         assert.deepEqual(searchWith(finder), expected);
         assert.deepEqual(searchWith(finder), { ...expected, changed: false });
         assert.equal(finder.isAsFound(), !isStarting, 'while it is starting another search may find more');
-        assert.equal(findDaemons(rundir).length, isMonitor ? 3 : 2);
+        assert.equal(createDaemonFinder(rundir).find().processes.length, isMonitor ? 3 : 2);
       } finally {
         stop();
       }
@@ -196,7 +196,7 @@ describe('the daemons of Open vSwitch', () => {
     const { parent, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
     const recorded = createDaemonFinder(rundir).find().processes;
     stop();
-    await eventually(() => findDaemons(rundir).every(isMissing), 'the daemon is down');
+    await eventually(() => createDaemonFinder(rundir).find().processes.length === 0, 'the daemon is down');
     assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, []);
     const monitor = `ovs-vswitchd monitor ${parent.pid}`;
     assert.deepEqual(searchWith(createDaemonFinder(rundir, () => recorded)).processes, [monitor]);

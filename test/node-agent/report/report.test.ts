@@ -7,7 +7,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
 import { createReport } from '../../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
-import { createMergePatch, createTopologyStore, type PatchValue } from '../../../node-agent/report/topology-store.ts';
+import { createMergePatch, createTopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { createFakeApi, type FakeApi, mergePatched } from '../api-stand-in.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 import { inputs, knownView } from './inputs-fixture.ts';
@@ -234,7 +234,7 @@ describe('the node’s NodeTopology on the API server', () => {
 
 describe('the changes of a report', () => {
   it('merge patches turn the old value into the new one, and are omitted for equal values', () => {
-    const json = fc.letrec<{ value: PatchValue; object: Record<string, PatchValue> }>((tie) => ({
+    const json = fc.letrec<{ value: unknown; object: Record<string, unknown> }>((tie) => ({
       value: fc.oneof(fc.string(), fc.integer(), fc.array(fc.string(), { maxLength: 2 }), tie('object')),
       object: fc.dictionary(fc.constantFrom('a', 'b', 'c'), tie('value'), { maxKeys: 3, noNullPrototype: true }),
     })).object;
