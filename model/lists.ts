@@ -16,3 +16,8 @@ const { compare } = new Intl.Collator('en', { numeric: true });
 export function byName<T>(nameOf: (item: T) => string): (a: T, b: T) => number {
   return (a, b) => compare(nameOf(a), nameOf(b));
 }
+
+/** Compares by code units, for an order that is the same on every machine. */
+export function byText<T>(textOf: (item: T) => string): (a: T, b: T) => number {
+  return (a, b) => (textOf(a) < textOf(b) ? -1 : Number(textOf(a) > textOf(b)));
+}

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { countText } from '../../model/amounts.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import { groupBy } from '../../model/lists.ts';
+import { byText, groupBy } from '../../model/lists.ts';
 import { bytesText } from '../../model/quantity.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
@@ -74,9 +74,7 @@ const nameOf = ({ level, type }: Machine['caches'][number]) =>
 function cacheLines(caches: Machine['caches'], online: CpuSet, wide: boolean): Line[] {
   if (caches.length === 0) return [];
   const kinds = groupBy(caches, ({ level, type, size, cpus }) => `${level} ${type} ${size} ${cpus.size}`);
-  const ordered = [...kinds.values()].sort(([a], [b]) =>
-    nameOf(a!) < nameOf(b!) ? -1 : Number(nameOf(a!) > nameOf(b!)),
-  );
+  const ordered = [...kinds.values()].sort(byText(([cache]) => nameOf(cache!)));
   const lines = ordered.map((list) => {
     const { size, cpus } = list[0]!;
     const each = size === undefined ? '' : ` of ${bytesText(size)}`;

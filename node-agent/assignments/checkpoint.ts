@@ -3,6 +3,7 @@ import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { cut, issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
 import { isObject } from '../../model/json.ts';
+import { byText } from '../../model/lists.ts';
 
 export const CHECKPOINT_FILE = 'cpu_manager_state';
 
@@ -51,7 +52,9 @@ export function parseCheckpoint(text: string) {
   const allEntries = written.map(({ podUID, container, text, where }) => {
     return { podUID, container, cpus: parseCpus(text, where) };
   });
-  const owners = allEntries.filter(({ cpus }) => !cpus.isEmpty).sort(byPodAndContainer);
+  const owners = allEntries
+    .filter(({ cpus }) => !cpus.isEmpty)
+    .sort(byText(({ podUID, container }) => `${podUID}\0${container}`));
   return {
     policy: policyName,
     /** The shared pool. It never contains a CPU that a container was promised. */
@@ -135,9 +138,4 @@ function parseCpus(text: string, where: string): CpuSet {
   } catch (error) {
     throw new CheckpointError(`${quoted(where)}: ${(error as Error).message}`, { cause: error });
   }
-}
-
-function byPodAndContainer(a: CheckpointEntry, b: CheckpointEntry): number {
-  if (a.podUID !== b.podUID) return a.podUID < b.podUID ? -1 : 1;
-  return a.container < b.container ? -1 : Number(a.container > b.container);
 }

@@ -93,8 +93,6 @@ function parse(text: string): Checkpoint {
   );
 }
 
-const blocksOf = (containers: Readonly<Record<string, readonly Block[]>>) => Object.values(containers).flat();
-
 const blockOf = ({ memoryType, size, topology }: ContainerMemory): Block => {
   return { type: memoryType, size, numaAffinity: (topology?.nodes ?? []).map(({ ID }) => ID) };
 };
@@ -126,7 +124,7 @@ function endedPods(
     }
     remaining.delete(match[0]);
   }
-  return [...remaining.keys()].map((uid) => blocksOf(entries?.[uid] ?? {}));
+  return [...remaining.keys()].map((uid) => Object.values(entries?.[uid] ?? {}).flat());
 }
 
 function containerKey(name: string, blocks: readonly Block[]): string {

@@ -34,7 +34,7 @@ export function advertisedResources(
   pods: number,
   down: ReadonlySet<string | undefined> = new Set(),
 ): AdvertisedResource[] {
-  const slots = deviceSlots(pods);
+  const slots = Math.min(MAX_SLOTS, pods);
   const network = (name: string, cells: CpuSet, healthy: boolean) => ({
     name,
     cells: cells.toArray(),
@@ -47,10 +47,6 @@ export function advertisedResources(
     ...(tunnel === undefined ? [] : [network(TUNNEL_RESOURCE, tunnel, !down.has(undefined))]),
     { name: PLACED_RESOURCE, cells: [], slots, preStart: false, healthy: true },
   ];
-}
-
-export function deviceSlots(pods: number): number {
-  return Math.min(MAX_SLOTS, Math.max(0, Math.floor(pods) || 0));
 }
 
 const idPrefix = (resource: string) => `${resource.slice(resource.indexOf('/') + 1)}-`;

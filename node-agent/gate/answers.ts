@@ -46,14 +46,9 @@ export interface AnswersDeps {
   readonly metrics: AgentMetrics;
 }
 
-interface InFlight {
-  readonly question: AddQuestion;
-  readonly asker: GateCaller;
-}
-
 /** Never waits for the API server; only scope `device` queries the kubelet, for half a second at most. */
 export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
-  const inFlight = new Set<InFlight>();
+  const inFlight = new Set<{ readonly question: AddQuestion; readonly asker: GateCaller }>();
 
   const add = async (question: Question, asker: GateCaller): Promise<CniError | undefined> => {
     const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));

@@ -43,6 +43,12 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
   let reservedBytes = 0;
 
   const serve = (socket: Socket) => {
+    const refuse = (problem: string) => {
+      problems.failed(problem, 'closed a gate connection; the CNI plugin uses the state file');
+      socket.destroy();
+    };
+    if (sockets.size >= connections) return refuse(`more than ${connections} concurrent connections`);
+    sockets.add(socket);
     const gone = new AbortController();
     const reader = createQuestionReader();
     let own = 0;
@@ -60,15 +66,12 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
       log.error({ err }, 'gate server failed; CNI plugins use the state file');
       socket.destroy();
     };
-    const refuse = (problem: string) => {
-      problems.failed(problem, 'closed a gate connection; the CNI plugin uses the state file');
-      socket.destroy();
-    };
     // Counted from the connection, not from the last byte: sending one byte at a time gains no time.
     const deadline = setTimeout(() => socket.destroy(), questionWithin * 1000);
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       clearTimeout(deadline);
+      sockets.delete(socket);
       gone.abort();
       reserve(0);
     });
@@ -94,23 +97,10 @@ export function createGateServer({ socketPath, answer, log, limits }: GateServer
     socket.on('data', read);
   };
 
-  const accept = (socket: Socket) => {
-    if (sockets.size >= connections) {
-      problems.failed(
-        `more than ${connections} concurrent connections`,
-        'closed a gate connection; the CNI plugin uses the state file',
-      );
-      return socket.destroy();
-    }
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-    serve(socket);
-  };
-
   /** Listens until the signal aborts or the socket is no longer at its path. Its connections stay. */
   const listen = async (signal: AbortSignal): Promise<void> => {
     mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
-    const server = createServer(accept);
+    const server = createServer(serve);
     const own = await placeSocket(socketPath, async (path) => {
       await new Promise<void>((resolve, reject) => {
         server.once('error', reject);

@@ -2,6 +2,7 @@ import { opendir, stat } from 'node:fs/promises';
 import { isAbsolute, join, relative } from 'node:path';
 import { cut } from '../../model/errors.ts';
 import { isObject, type JsonObject } from '../../model/json.ts';
+import { byText } from '../../model/lists.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { KUBELET_YAML, MAX_YAML_BYTES, parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { CHANGED_SINCE_START, KubeletConfigError, kubeletConfigOf } from './kubelet-config.ts';
@@ -94,13 +95,8 @@ async function dropInNames(path: string): Promise<string[]> {
       names.push(relative(path, join(entry.parentPath, entry.name)));
     }
   }
-  return names.sort(byWalk);
-}
-
-/** The order of Go's WalkDir: by the names of the directories on the path, then by the name of the file. */
-function byWalk(a: string, b: string): number {
-  const [left, right] = [a, b].map((path) => path.replaceAll('/', '\0')) as [string, string];
-  return left < right ? -1 : Number(left > right);
+  // The order of Go's WalkDir: by the names of the directories on the path, then by the name of the file.
+  return names.sort(byText((path) => path.replaceAll('/', '\0')));
 }
 
 /** A JSON merge patch (RFC 7386). */

@@ -52,15 +52,6 @@ export interface LeaseName {
 
 export const leaseText = ({ namespace, name }: LeaseName): string => `${namespace}/${name}`;
 
-/** The content of a new Lease. Without a renewTime it counts as never renewed. */
-export interface NewLease {
-  readonly owner: OwnerReference;
-  readonly holder: string;
-  /** Seconds that a renewal is valid, as an integer. */
-  readonly duration: number;
-  readonly renewTime?: string;
-}
-
 const collection = ({ namespace }: LeaseName) => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
 const pathOf = (id: LeaseName) => `${collection(id)}/${id.name}`;
 
@@ -69,13 +60,14 @@ export async function readLease(client: KubeClient, id: LeaseName, signal: Abort
   return lease.parse(await client.get(pathOf(id), { signal }));
 }
 
-/** Creates a Lease. @throws KubeError */
+/** Creates a Lease; without a renewTime it counts as never renewed. `duration`: whole seconds. @throws KubeError */
 export async function createLease(
   client: KubeClient,
   id: LeaseName,
-  { owner, holder, duration, renewTime }: NewLease,
+  content: { owner: OwnerReference; holder: string; duration: number; renewTime?: string },
   signal: AbortSignal,
 ): Promise<void> {
+  const { owner, holder, duration, renewTime } = content;
   const object = {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',

@@ -117,12 +117,7 @@ export function readPid(file: string): number {
   return Number(text);
 }
 
-interface RunningDaemon {
-  readonly daemon: OvsProcess;
-  readonly parent: Parent;
-}
-
-function readPidfile(file: string, name: OvsDaemonName): RunningDaemon | MissingDaemon {
+function readPidfile(file: string, name: OvsDaemonName): { daemon: OvsProcess; parent: Parent } | MissingDaemon {
   let pid: number;
   let holder: number | undefined;
   try {

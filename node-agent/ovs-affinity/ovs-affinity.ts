@@ -8,7 +8,7 @@ import { Guard, Throttle } from '../lifecycle/duty.ts';
 import { createContention } from './contention.ts';
 import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { foreignWriter, pollsOwned } from './problems.ts';
-import { createReporting, type ReportingDeps, statusOf } from './reporting.ts';
+import { createReporting, type ReportingDeps } from './reporting.ts';
 import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
@@ -110,16 +110,43 @@ export class OvsAffinity {
     return this.#reporting.subscribe(listener);
   }
 
-  /** For display: every thread, its current and desired CPUs, and the reasons. */
-  readonly status = (): OvsStatus =>
-    statusOf({
+  /** For display: every thread, its current and desired CPUs, and the reasons. It changes no mask. */
+  readonly status = (): OvsStatus => {
+    const targets = this.#targets;
+    const { sources } = this.#deps.assignments.view();
+    const processes = this.#processes.describe();
+    // A daemon may have ended since the last pass.
+    const unmanaged = this.#isEnabled ? this.#processes.unmanaged().map(({ text }) => text) : [];
+    const here = targets.lastTarget?.intersect(this.#processes.machine()).toString() ?? null;
+    return {
       enabled: this.#isEnabled,
       enablerFile: this.#deps.enablerFile,
-      ovsProcesses: this.#processes,
-      targets: this.#targets,
-      sources: this.#deps.assignments.view().sources,
-      problems: this.#reporting.current,
-    });
+      desired: targets.lastTarget?.toString() ?? null,
+      why: [...targets.why],
+      problems: [...new Set([...this.problems(), ...unmanaged])],
+      sources: [
+        { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },
+        { name: 'PodResources', problem: sources.podResources ?? null },
+        ...(sources.claims === undefined ? [] : [{ name: 'CDI', problem: sources.claims }]),
+        {
+          name: 'cgroups',
+          problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',
+        },
+      ],
+      processes: processes.map(({ name, role, pid, threads }) => ({
+        name,
+        role,
+        pid,
+        threads: threads.map(({ tid, name: comm, allowed, note }) => ({
+          tid,
+          name: comm,
+          allowed: allowed.toString(),
+          desired: note === 'pmd' ? null : here,
+          note: note ?? null,
+        })),
+      })),
+    };
+  };
 
   /** `at`: when this process learned of the reason for the pass, in monotonic milliseconds. */
   #pass(at: number, mayGrow = false): void {

@@ -43,13 +43,6 @@ export interface OvsProcessesDeps extends ProcessAffinityDeps {
   readonly metrics: AgentMetrics;
 }
 
-interface OvsPassResult {
-  readonly moved: number;
-  readonly displaced: number;
-  /** Unmanaged daemons, lost masks, and threads that the kernel held back or refused to move. */
-  readonly problems: readonly AffinityProblem[];
-}
-
 interface OvsSnapshot {
   readonly pmdCpus: CpuSet;
   readonly threads: ReadonlyMap<ProcessAffinity, ThreadSnapshot>;
@@ -120,8 +113,11 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     /** CPUs that the poll mode driver threads of the last listing may run on now. */
     pmdCpus,
 
-    /** One pass over every thread. The first one saves the masks before it changes any. */
-    apply(target: CpuTarget, snapshot: OvsSnapshot): OvsPassResult {
+    /**
+     * One pass over every thread. The first one saves the masks before it changes any. Problems are unmanaged daemons,
+     * lost masks, and threads that the kernel held back or refused to move.
+     */
+    apply(target: CpuTarget, snapshot: OvsSnapshot) {
       const problems = [...missing.map(notManaged), ...savedMasks.remember(processAffinities)];
       if ('only' in target && !target.only.intersects(machine))
         return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(target.only)] };
@@ -145,7 +141,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     isAsLeft: () => finder.isAsFound() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
 
     /** Restores every thread's original mask, including those that a killed agent saved. */
-    restore(): OvsPassResult {
+    restore() {
       refresh();
       const lost = savedMasks.recall(processAffinities);
       const results = processAffinities.map((one) => ({ process: one.process, ...one.restore() }));

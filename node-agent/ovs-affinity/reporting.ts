@@ -1,15 +1,12 @@
 import { type EventRecorder, type EventText, nodeTarget } from '../../kube/events.ts';
-import type { OvsStatus } from '../../model/agent-status.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
-import type { OvsProcesses } from './ovs-processes.ts';
 import { type AffinityProblem, FOREIGN_WRITER } from './problems.ts';
 import type { CpuTarget } from './process-affinity.ts';
-import type { Targets } from './targets.ts';
 
 export interface ReportingDeps extends Pick<Services, 'log' | 'metrics'> {
   readonly events: AffinityEvents;
@@ -138,50 +135,5 @@ export function createAffinityEvents({ recorder, nodeName, now }: AffinityEvents
     restricted: (problems: readonly string[]) =>
       warn('OvsAffinityLimited', `Open vSwitch gets no more CPUs: ${problems.join('; ')}`),
     notVacated: (problem: string) => warn('OvsNotVacated', problem),
-  };
-}
-
-export interface StatusParts {
-  readonly enabled: boolean;
-  readonly enablerFile: string;
-  readonly ovsProcesses: Pick<OvsProcesses, 'describe' | 'machine' | 'unmanaged'>;
-  readonly targets: Pick<Targets, 'lastTarget' | 'why' | 'readsContainers'>;
-  readonly sources: AssignmentsView['sources'];
-  readonly problems: readonly AffinityProblem[];
-}
-
-/** Builds the output of `plumbline ovs status`. It reads every thread's current mask and changes none. */
-export function statusOf({ enabled, enablerFile, ovsProcesses, targets, sources, problems }: StatusParts): OvsStatus {
-  const processes = ovsProcesses.describe();
-  // A daemon may have ended since the last pass.
-  const texts = [...problems, ...(enabled ? ovsProcesses.unmanaged() : [])].map(({ text }) => text);
-  const here = targets.lastTarget?.intersect(ovsProcesses.machine()).toString() ?? null;
-  return {
-    enabled,
-    enablerFile,
-    desired: targets.lastTarget?.toString() ?? null,
-    why: [...targets.why],
-    problems: [...new Set(texts)],
-    sources: [
-      { name: 'cpu_manager_state', problem: sources.checkpoint ?? null },
-      { name: 'PodResources', problem: sources.podResources ?? null },
-      ...(sources.claims === undefined ? [] : [{ name: 'CDI', problem: sources.claims }]),
-      {
-        name: 'cgroups',
-        problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',
-      },
-    ],
-    processes: processes.map(({ name, role, pid, threads }) => ({
-      name,
-      role,
-      pid,
-      threads: threads.map(({ tid, name: comm, allowed, note }) => ({
-        tid,
-        name: comm,
-        allowed: allowed.toString(),
-        desired: note === 'pmd' ? null : here,
-        note: note ?? null,
-      })),
-    })),
   };
 }

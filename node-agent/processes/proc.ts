@@ -17,10 +17,6 @@ export function commOf(pid: number): string | undefined {
   return nameIn(`/proc/${pid}/comm`);
 }
 
-export function threadNameOf(pid: number, tid: number): string | undefined {
-  return nameIn(`/proc/${pid}/task/${tid}/comm`);
-}
-
 /** The kernel appends one line end; everything before it belongs to the name. */
 function nameIn(file: string): string | undefined {
   const text = resultOrNone(() => readHead(file, MAX_RECORD_BYTES));
@@ -104,7 +100,7 @@ export function createProcThreads(most: number) {
     /** The number of threads, and a number that differs for another process with the same id. One system call. */
     summary,
     has: isThreadOf,
-    name: threadNameOf,
+    name: (pid: number, tid: number) => nameIn(`/proc/${pid}/task/${tid}/comm`),
     start: (pid: number, tid: number) => startOf(pid, tid),
   };
 }

@@ -4,6 +4,7 @@ import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import type { HostDescription } from '../../model/host.ts';
+import { byText } from '../../model/lists.ts';
 import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
@@ -65,7 +66,9 @@ export function buildStatus(
       cpus: cpus.toString(),
     })),
     ...claimsPart(view),
-    physnets: [...physnets].map(([name, cells]) => ({ name, cells: cells.toString() })).sort(byName),
+    physnets: [...physnets]
+      .map(([name, cells]) => ({ name, cells: cells.toString() }))
+      .sort(byText(({ name }) => name)),
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
     ...(inputs.pinsVms ? {} : { pinsVMs: false }),
@@ -167,10 +170,6 @@ function memoryCells(
       };
     }),
   };
-}
-
-function byName(a: { readonly name: string }, b: { readonly name: string }): number {
-  return a.name < b.name ? -1 : Number(a.name > b.name);
 }
 
 function memoryProblems({ view: { memory: states }, memory }: ReportInputs): readonly string[] {

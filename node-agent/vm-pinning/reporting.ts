@@ -6,6 +6,7 @@ import { briefMask, entryOf, formatMask, isForWholeVm } from '../../model/cpu-ma
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { vmiObject } from '../../model/launcher/recognize.ts';
+import { byText } from '../../model/lists.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { Services } from '../lifecycle/duty.ts';
 import type { LauncherView } from './launcher-pinning.ts';
@@ -132,9 +133,7 @@ export function createReporting({ events, nodeName, log, metrics }: Omit<Service
 export function statusOf(views: readonly LauncherView[], allowedNow: (tid: number) => CpuSet | undefined): VmStatus {
   const nameOf = ({ launcher }: LauncherView) => `${launcher.namespace}/${launcher.vmi.name}`;
   return {
-    vms: views
-      .map((view) => vmOf(view, allowedNow))
-      .sort((a, b) => compare(a.namespace, b.namespace) || compare(a.vmi, b.vmi)),
+    vms: views.map((view) => vmOf(view, allowedNow)).sort(byText(({ namespace, vmi }) => `${namespace} ${vmi}`)),
     overlaps: maskOverlaps(views).map(({ a, b, cpus }) => ({ vms: [nameOf(a), nameOf(b)], cpus: cpus.toString() })),
   };
 }
@@ -163,12 +162,8 @@ function vmOf(view: LauncherView, allowedNow: (tid: number) => CpuSet | undefine
   };
 }
 
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
-}
-
 export function pinningStates(views: readonly LauncherView[]): PinningState[] {
-  return views.flatMap((view) => stateOf(view) ?? []).sort((a, b) => (a.podUID < b.podUID ? -1 : 1));
+  return views.flatMap((view) => stateOf(view) ?? []).sort(byText(({ podUID }) => podUID));
 }
 
 function stateOf({ launcher, mask, threads }: LauncherView): PinningState | undefined {
