@@ -13,12 +13,8 @@ import {
 } from '../kube-objects/lease.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
 
-export interface LeaseReleaseDeps extends Pick<Services, 'client' | 'log'> {
+export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log'> {
   readonly lease: LeaseName;
-}
-
-export interface DpuHostDeps extends LeaseReleaseDeps {
-  readonly nodeName: string;
   readonly timing: LeaseTiming;
 }
 
@@ -76,7 +72,7 @@ const CHECK_SECONDS = 60;
 const RETRY_SECONDS = 5;
 
 /** Missing renewals must not count as a dead DPU; a DPU that still renews must find its Lease. */
-export function createLeaseRelease({ client, lease, log }: LeaseReleaseDeps) {
+export function createLeaseRelease({ client, lease, log }: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>) {
   const problems = new ProblemLog(log);
 
   const round = async (signal: AbortSignal): Promise<number> => {

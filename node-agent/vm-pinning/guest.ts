@@ -38,18 +38,6 @@ interface NamedThread {
   readonly read: number;
 }
 
-export interface QemuGuest {
-  readonly pid: number;
-  /** When it started; together with the id it identifies one process permanently. */
-  readonly start: number;
-  isAlive(): boolean;
-  /** Moves only this guest's threads. Use it at once: it verifies the process, and each thread before its move. */
-  affinity(): ThreadAffinity;
-  /** Whether it had vCPU threads at the last check. */
-  isReady(): boolean;
-  list(): GuestThread[];
-}
-
 /** libvirt also starts QEMU to query its capabilities, without vCPU threads: one with them has precedence. */
 export function findGuest(pids: readonly number[], parts: GuestParts): QemuGuest | undefined {
   const guests = pids
@@ -64,7 +52,9 @@ export function findGuest(pids: readonly number[], parts: GuestParts): QemuGuest
   return guests[0];
 }
 
-function createGuest(pid: number, { affinity, threads, processes, now }: GuestParts): QemuGuest | undefined {
+export type QemuGuest = NonNullable<ReturnType<typeof createGuest>>;
+
+function createGuest(pid: number, { affinity, threads, processes, now }: GuestParts) {
   let identity = processes.identity(pid);
   const start = processes.start(pid);
   if (start === undefined) return undefined;
@@ -102,8 +92,10 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
 
   return {
     pid,
+    /** When it started; together with the id it identifies one process permanently. */
     start,
-    affinity() {
+    /** Moves only this guest's threads. Use it at once: it verifies the process, and each thread before its move. */
+    affinity(): ThreadAffinity {
       let alive: boolean | undefined;
       return {
         get: affinity.get,
@@ -114,9 +106,10 @@ function createGuest(pid: number, { affinity, threads, processes, now }: GuestPa
         },
       };
     },
+    /** Whether it had vCPU threads at the last check. */
     isReady: () => isReady,
     isAlive,
-    list() {
+    list(): GuestThread[] {
       const at = now();
       const tids = threads.list(pid);
       if (namedThreads.size > tids.length) {
