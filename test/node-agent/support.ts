@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
@@ -10,6 +11,7 @@ export { eventually } from '../support/eventually.ts';
 export { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
 export { recordingLogger } from '../support/logger.ts';
 
+export const set = (text: string): CpuSet => CpuSet.parse(text);
 export const testMetrics = () => createAgentMetrics(new Registry());
 
 /** Lets pending work reach its next wait. */

@@ -4,15 +4,13 @@ import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:f
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { createDevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { advertisedResources } from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
-import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, set, tempDirectories } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
 const resources = advertisedResources(networks, 4);
 const NAMES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'];

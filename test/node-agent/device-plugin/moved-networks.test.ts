@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
 import type { EventTarget, EventText } from '../../../kube/events.ts';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { createMovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { eventually, twoCells as host, recordingLogger } from '../support.ts';
+import { eventually, twoCells as host, recordingLogger, set } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const EAST = 'physnet.plumbline.dev/east';
 const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks => ({
   physnets: new Map(Object.entries(cells).map(([name, text]) => [name, set(text)])),

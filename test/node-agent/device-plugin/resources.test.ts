@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { CpuSet } from '../../../model/cpu-set.ts';
+import type { CpuSet } from '../../../model/cpu-set.ts';
 import {
   advertisedResources,
   deviceSlots,
@@ -7,12 +7,11 @@ import {
   slotOf,
   socketName,
 } from '../../../node-agent/device-plugin/resources.ts';
+import { set } from '../support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/a';
 
 describe('the resources of a node', () => {
-  const set = (text: string) => CpuSet.parse(text);
-
   it('are its physnets, its tunnel if it has one, and the one that opts pods into placement', () => {
     const physnets = new Map([
       ['a', set('1')],

@@ -17,11 +17,18 @@ import {
 import { CarrierWatch, createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
-import { eventually, twoCells as host, recordingLogger, replaceFile, tempDirectories, writeTree } from '../support.ts';
+import {
+  eventually,
+  twoCells as host,
+  recordingLogger,
+  replaceFile,
+  set,
+  tempDirectories,
+  writeTree,
+} from '../support.ts';
 
 describe('the last good network map', () => {
   const temp = tempDirectories();
-  const set = (text: string) => CpuSet.parse(text);
   const cells = set('0-1');
   const map = (text: string) => parseNetworkMapText('map.yaml', text);
   let loads: string[];

@@ -1,8 +1,8 @@
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { createProcessAffinity, type ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
+import { set } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const PID = 100;
 
 /** A kernel with one process: masks by thread, names, a cpuset. It counts every requested change. */

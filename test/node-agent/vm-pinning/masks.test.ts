@@ -11,11 +11,10 @@ import {
 } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
 import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
-import { eventually, tempDirectories } from '../support.ts';
+import { eventually, set, tempDirectories } from '../support.ts';
 import { createScene, launcherPod, type PretendVm } from './stage.ts';
 
 const temp = tempDirectories();
-const set = (text: string) => CpuSet.parse(text);
 const vcpusOf = (vm: PretendVm, count: number) => Array.from({ length: count }, (_, i) => vm.allowed(`CPU ${i}/KVM`));
 
 /** Runs the duty until the test ends. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { EventRecorder } from '../../../kube/events.ts';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import type { LauncherView } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
@@ -13,9 +12,8 @@ import {
   statusOf,
 } from '../../../node-agent/vm-pinning/reporting.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { recordingLogger } from '../support.ts';
+import { recordingLogger, set } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 interface Changes {
   readonly uid?: string;
   readonly name?: string;

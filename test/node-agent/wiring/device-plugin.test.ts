@@ -6,10 +6,9 @@ import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { config } from '../report/inputs-fixture.ts';
-import { eventually, twoCells as host, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import { eventually, twoCells as host, recordingLogger, set, tempDirectories, testMetrics } from '../support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
-const set = (text: string) => CpuSet.parse(text);
 const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig => ({
   ...config,
   cpuManager: { policy: 'static', options: {} },
