@@ -24,7 +24,7 @@ const SETTLE_MILLISECONDS = 1500;
  * VMs come and go continuously for this time, while events of hours happen within minutes.
  * @returns samples of each daemon with their minutes; other faults are violated invariants, crashes, a VM without a place
  */
-export async function soak({ minutes, seed, progress }: SoakOptions): Promise<Soaked> {
+export async function soak({ minutes, seed, progress }: SoakOptions) {
   const directory = `/tmp/plumbline-soak-${process.pid}`;
   await mkdir(directory, { recursive: true });
   const probed = {

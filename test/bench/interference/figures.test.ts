@@ -1,5 +1,12 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { interferenceChart } from '../../../bench/interference/chart.ts';
+import { CONTENDERS, TITLES } from '../../../bench/interference/contenders.ts';
 import { DELAYS, delayAt, figuresOf, shareLonger } from '../../../bench/interference/figures.ts';
+import { interferenceTable } from '../../../bench/interference/page.ts';
+import { readResults } from '../../../bench/interference/results.ts';
+import { root } from '../../support/bundles.ts';
 
 /**
  * The delay of an arrival at each of many moments, by walking through the time: gaps come first, one after the other.
@@ -45,5 +52,21 @@ describe('figures of the interference benchmark', () => {
     // 1 % of 4 ms is 40 us: the last 60 us of the gap of 100 us contain the rest.
     assert.equal(Math.round(figures.p99 * 1000), 60_000);
     assert.deepEqual(figures.longer.slice(DELAYS.indexOf(100)), [0, 0, 0, 0, 0, 0]);
+  });
+});
+
+describe('the interference page', () => {
+  const results = readResults();
+  const read = (name: string) => readFileSync(join(root, 'docs/reference', name), 'utf8');
+
+  it('has the table of the recorded figures', () => {
+    assert.ok(read('outcome.md').includes(interferenceTable(results)), 'bench/interference/run.ts --page');
+  });
+
+  it('has their chart in the colour scheme of the reader', () => {
+    const chart = read('interference.svg');
+    assert.equal(chart, interferenceChart(results));
+    assert.match(chart, /@media \(prefers-color-scheme: dark\)/);
+    for (const one of CONTENDERS) assert.ok(chart.includes(TITLES[one]), one);
   });
 });

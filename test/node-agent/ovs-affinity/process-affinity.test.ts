@@ -3,7 +3,7 @@ import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-a
 import { createPmdFinder } from '../../../node-agent/ovs-affinity/thread-mover.ts';
 import type { Threads } from '../../../node-agent/processes/proc.ts';
 import { set } from '../support.ts';
-import { FakeKernel } from './kernel-stand-in.ts';
+import { FakeKernel } from './stage.ts';
 
 let kernel: FakeKernel;
 let keeper: ProcessAffinity;

@@ -15,8 +15,7 @@ import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { makePodCgroup } from './pod-cgroup.ts';
-import { watchMasks } from './sampler.ts';
+import { makePodCgroup, watchMasks } from './sampler.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 describe('a real Open vSwitch under --monitor', function () {

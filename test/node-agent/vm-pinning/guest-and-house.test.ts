@@ -5,7 +5,7 @@ import { SyscallError } from '../../../native/affinity.ts';
 import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
 import { set } from '../support.ts';
-import { FakeAffinity } from './affinity-stand-in.ts';
+import { FakeAffinity } from './stage.ts';
 
 interface PretendProcess {
   name: string;

@@ -123,11 +123,18 @@ describe('the agent’s device plugin duty', () => {
     return [];
   };
 
-  it('vacates the container’s CPUs if they are where its network is', async () => {
-    await run('4-5');
-    assert.equal(await refusal(), undefined);
-    assert.deepEqual(vacated, ['4-5']);
-  });
+  const starts: [what: string, cpus: string | undefined, ovs: boolean, expected: string[]][] = [
+    ['the container’s CPUs if they are where its network is', '4-5', true, ['4-5']],
+    ['all owned CPUs if the container is unknown, without a check', undefined, true, ['2-3']],
+    ['nothing without an Open vSwitch', '4-5', false, []],
+  ];
+  for (const [what, cpus, ovs, expected] of starts) {
+    it(`vacates ${what}`, async () => {
+      await run(cpus, { ovs });
+      assert.equal(await refusal(), undefined);
+      assert.deepEqual(vacated, expected);
+    });
+  }
 
   it('refuses a container on another NUMA node than its network, counts it, and vacates nothing', async () => {
     await run('0-1');
@@ -137,18 +144,6 @@ describe('the agent’s device plugin duty', () => {
     assert.deepEqual([starts?.labels, starts?.value], [{ resource: PHYSNET, outcome: 'refused' }, 1]);
     const [registration] = (await metrics.registrations.get()).values;
     assert.deepEqual(registration?.labels, { resource: PHYSNET, outcome: 'registered' });
-  });
-
-  it('vacates all owned CPUs if the container is unknown, without a check', async () => {
-    await run();
-    assert.equal(await refusal(), undefined);
-    assert.deepEqual(vacated, ['2-3']);
-  });
-
-  it('vacates nothing without an Open vSwitch', async () => {
-    await run('4-5', { ovs: false });
-    assert.equal(await refusal(), undefined);
-    assert.deepEqual(vacated, []);
   });
 
   const policies: [string, Partial<NodeKubeletConfig>, boolean][] = [
