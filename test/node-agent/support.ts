@@ -14,6 +14,21 @@ export { recordingLogger } from '../support/logger.ts';
 export const set = (text: string): CpuSet => CpuSet.parse(text);
 export const testMetrics = () => createAgentMetrics(new Registry());
 
+/** For a suite: starts duties, which end after each test. */
+export function useDuties() {
+  let stop: AbortController;
+  let running: Promise<unknown>[];
+  beforeEach(() => {
+    stop = new AbortController();
+    running = [];
+  });
+  afterEach(async () => {
+    stop.abort();
+    await Promise.all(running);
+  });
+  return (duty: { run(signal: AbortSignal): Promise<unknown> }) => void running.push(duty.run(stop.signal));
+}
+
 /** Lets pending work reach its next wait. */
 export async function turns(): Promise<void> {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));

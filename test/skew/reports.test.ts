@@ -8,7 +8,7 @@ import { createReport } from '../../node-agent/report/report.ts';
 import { createKindReader } from '../../webhook/cluster/kind-reader.ts';
 import { createFakeApi } from '../node-agent/api-stand-in.ts';
 import { inputs } from '../node-agent/report/inputs-fixture.ts';
-import { testMetrics } from '../node-agent/support.ts';
+import { testMetrics, useDuties } from '../node-agent/support.ts';
 import { extenderOf, podOf, statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -82,27 +82,14 @@ describe('reports from agents of other versions', () => {
 describe('an agent that was rolled back, or whose cluster was not upgraded', () => {
   const NODE = 'n1';
   const PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}/${NODE}`;
-  let stop: AbortController;
-  let done: Promise<void>;
-  beforeEach(() => {
-    stop = new AbortController();
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
-  });
-
-  const start = (api: ReturnType<typeof createFakeApi>, logged: ReturnType<typeof recordingLogger>) => {
-    const { client } = api;
-    const reported = async () => ({ ...inputs, pinsVms: false });
-    const deps = { client, nodeName: NODE, inputs: reported, subscribe: () => () => undefined, log: logged.log };
-    done = createReport({ ...deps, metrics: testMetrics() }).run(stop.signal);
-  };
+  const start = useDuties();
 
   it('replaces the report of a later agent that it cannot read', async () => {
     const [api, logged] = [createFakeApi(NODE), recordingLogger()];
     api.objects.set(PATH, objectOf(OTHER));
-    start(api, logged);
+    const reported = async () => ({ ...inputs, pinsVms: false });
+    const deps = { nodeName: NODE, inputs: reported, subscribe: () => () => undefined, log: logged.log };
+    start(createReport({ ...deps, client: api.client, metrics: testMetrics() }));
     await eventually(() => logged.said('published node topology'), 'the report to be published');
     const { status } = nodeTopology.parse(api.objects.get(PATH));
     assert.deepEqual([status?.format, status?.pinsVMs], [undefined, false]);

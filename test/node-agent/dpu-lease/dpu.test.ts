@@ -9,11 +9,10 @@ import { DPU_LEASE_HOLDER } from '../../../model/names.ts';
 import { createDpuLease, createOvsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createDpuHostLease, createLeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns } from '../support.ts';
+import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns, useDuties } from '../support.ts';
 
 describe('the renewals of a DPU, round by round', () => {
-  let stop: AbortController;
-  let done: Promise<void>;
+  const start = useDuties();
   let unwell: string | undefined;
   let failure: Error | undefined;
   let patched: string[];
@@ -24,7 +23,6 @@ describe('the renewals of a DPU, round by round', () => {
 
   beforeEach(() => {
     mock.timers.enable({ apis: ['setTimeout'] });
-    stop = new AbortController();
     unwell = undefined;
     failure = undefined;
     patched = [];
@@ -45,7 +43,7 @@ describe('the renewals of a DPU, round by round', () => {
         return { metadata: { name: 'dpu' } };
       },
     } as unknown as KubeClient;
-    done = createDpuLease({
+    const renewals = createDpuLease({
       client,
       lease: { namespace: 'ns', name: 'dpu' },
       timing: { renewInterval: 10, duration: 40 },
@@ -56,13 +54,10 @@ describe('the renewals of a DPU, round by round', () => {
       log: logged.log,
       metrics,
       wallClock: () => Date.UTC(2026, 0, 1),
-    }).run(stop.signal);
+    });
+    start(renewals);
   });
-  afterEach(async () => {
-    stop.abort();
-    mock.timers.reset();
-    await done;
-  });
+  afterEach(() => mock.timers.reset());
 
   /** Runs the next round. */
   const round = async (seconds = 10) => {
@@ -156,10 +151,9 @@ const PATH = `/apis/coordination.k8s.io/v1/namespaces/${lease.namespace}/leases/
 const RENEWED = '2026-01-01T00:00:00.000000Z';
 
 describe('the host’s side of a DPU’s Lease, round by round', () => {
+  const start = useDuties();
   let api: FakeApi;
   let reads: number;
-  let stop: AbortController;
-  let done: Promise<void>;
   let logged: ReturnType<typeof recordingLogger>;
 
   beforeEach(() => {
@@ -171,14 +165,9 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
       if (path === PATH) reads++;
       return get(path, ...more);
     };
-    stop = new AbortController();
     logged = recordingLogger();
   });
-  afterEach(async () => {
-    stop.abort();
-    mock.timers.reset();
-    await done;
-  });
+  afterEach(() => mock.timers.reset());
 
   const pass = async (seconds: number) => {
     mock.timers.tick(seconds * 1000);
@@ -195,12 +184,12 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     api.client.patch = () => Promise.reject(error);
   };
   const release = async () => {
-    done = createLeaseRelease({ client: api.client, lease, log: logged.log }).run(stop.signal);
+    start(createLeaseRelease({ client: api.client, lease, log: logged.log }));
     await turns();
   };
   const tend = async () => {
     const timing = { renewInterval: 10, duration: 40 };
-    done = createDpuHostLease({ client: api.client, nodeName: NODE, lease, timing, log: logged.log }).run(stop.signal);
+    start(createDpuHostLease({ client: api.client, nodeName: NODE, lease, timing, log: logged.log }));
     await turns();
   };
 

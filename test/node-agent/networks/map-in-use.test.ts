@@ -24,6 +24,7 @@ import {
   replaceFile,
   set,
   tempDirectories,
+  useDuties,
   writeTree,
 } from '../support.ts';
 
@@ -169,15 +170,7 @@ describe('the file of the network map', () => {
 
 describe('the duty that follows networks', () => {
   const temp = tempDirectories();
-  let stop: AbortController;
-  let done: Promise<void>;
-  beforeEach(() => {
-    stop = new AbortController();
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
-  });
+  const start = useDuties();
 
   /** Without Open vSwitch; its last good map is kept below the root. */
   const follow = (root: string, more: Partial<NetworksDeps>) => {
@@ -191,7 +184,7 @@ describe('the duty that follows networks', () => {
       log: recordingLogger().log,
       ...more,
     });
-    done = networks.run(stop.signal);
+    start(networks);
     return networks;
   };
 

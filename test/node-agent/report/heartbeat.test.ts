@@ -2,16 +2,15 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { recordingLogger, testMetrics, turns } from '../support.ts';
+import { recordingLogger, testMetrics, turns, useDuties } from '../support.ts';
 
 const NODE = 'worker-1';
 const NAME = `plumbline-agent-${NODE}`;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 
 describe('the agent’s heartbeat, beat by beat', () => {
+  const start = useDuties();
   let api: FakeApi;
-  let stop: AbortController;
-  let done: Promise<void>;
   let created: number;
   let now: number;
   let logged: ReturnType<typeof recordingLogger>;
@@ -22,28 +21,26 @@ describe('the agent’s heartbeat, beat by beat', () => {
     now = 100_000;
     mock.method(performance, 'now', () => now);
     api = createFakeApi(NODE);
-    stop = new AbortController();
     created = 0;
     logged = recordingLogger();
     metrics = testMetrics();
   });
-  afterEach(async () => {
-    stop.abort();
+  afterEach(() => {
     mock.timers.reset();
     mock.reset();
-    await done;
   });
 
-  const run = () => {
-    done = createHeartbeat({
-      client: api.client,
-      nodeName: NODE,
-      log: logged.log,
-      metrics,
-      wallClock: () => Date.UTC(2026, 0, 1),
-      onCreated: () => created++,
-    }).run(stop.signal);
-  };
+  const run = () =>
+    start(
+      createHeartbeat({
+        client: api.client,
+        nodeName: NODE,
+        log: logged.log,
+        metrics,
+        wallClock: () => Date.UTC(2026, 0, 1),
+        onCreated: () => created++,
+      }),
+    );
   const pass = async (seconds: number) => {
     now += seconds * 1000;
     mock.timers.tick(seconds * 1000);

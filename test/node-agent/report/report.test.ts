@@ -9,49 +9,33 @@ import { createReport } from '../../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
 import { createMergePatch, createTopologyStore, type PatchValue } from '../../../node-agent/report/topology-store.ts';
 import { createFakeApi, type FakeApi, mergePatched } from '../api-stand-in.ts';
-import { eventually, recordingLogger, testMetrics } from '../support.ts';
+import { eventually, recordingLogger, testMetrics, useDuties } from '../support.ts';
 import { inputs, knownView } from './inputs-fixture.ts';
 
 const NODE = 'worker-1';
 const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
 
 describe('publishing the report', () => {
+  const start = useDuties();
   let api: FakeApi;
-  let stop: AbortController;
   let now: ReportInputs;
-  let reading: () => Promise<void>;
   let changed: () => void;
   let logged: ReturnType<typeof recordingLogger>;
   let metrics: ReturnType<typeof testMetrics>;
-  let done: Promise<void>;
 
   beforeEach(() => {
     api = createFakeApi(NODE);
-    stop = new AbortController();
     now = inputs;
-    reading = async () => {};
     logged = recordingLogger();
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
   });
   const run = () => {
     metrics = testMetrics();
-    done = createReport({
-      client: api.client,
-      nodeName: NODE,
-      inputs: async () => {
-        await reading();
-        return now;
-      },
-      subscribe: (listener) => {
-        changed = listener;
-        return () => {};
-      },
-      log: logged.log,
-      metrics,
-    }).run(stop.signal);
+    const subscribe = (listener: () => void) => {
+      changed = listener;
+      return () => {};
+    };
+    const current = async () => now;
+    start(createReport({ client: api.client, nodeName: NODE, inputs: current, subscribe, log: logged.log, metrics }));
   };
   const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
   const reserve = (cpus: string) => {
