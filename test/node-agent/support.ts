@@ -14,19 +14,22 @@ export { recordingLogger } from '../support/logger.ts';
 export const set = (text: string): CpuSet => CpuSet.parse(text);
 export const testMetrics = () => createAgentMetrics(new Registry());
 
-/** For a suite: starts duties, which end after each test. */
+/** For a suite: starts duties, which end after each test, or earlier with the returned function. */
 export function useDuties() {
-  let stop: AbortController;
-  let running: Promise<unknown>[];
-  beforeEach(() => {
-    stop = new AbortController();
-    running = [];
-  });
+  const ends: (() => Promise<void>)[] = [];
   afterEach(async () => {
-    stop.abort();
-    await Promise.all(running);
+    await Promise.all(ends.splice(0).map((end) => end()));
   });
-  return (duty: { run(signal: AbortSignal): Promise<unknown> }) => void running.push(duty.run(stop.signal));
+  return (duty: { run(signal: AbortSignal): Promise<unknown> }) => {
+    const stop = new AbortController();
+    const done = duty.run(stop.signal);
+    const end = async () => {
+      stop.abort();
+      await done;
+    };
+    ends.push(end);
+    return end;
+  };
 }
 
 /** Lets pending work reach its next wait. */

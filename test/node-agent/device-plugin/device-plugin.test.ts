@@ -16,28 +16,27 @@ import {
 } from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
-import { eventually, recordingLogger, set, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, set, tempDirectories, useDuties } from '../support.ts';
 
 const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
 const resources = advertisedResources(networks, 4);
 const NAMES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
 
 let kubelet: FakeKubelet;
-let stop: AbortController;
-let done: Promise<void>;
+let stop: () => Promise<void>;
 let beforeStart: BeforeStart;
 let plugin: ReturnType<typeof createDevicePlugin>;
 let logged: ReturnType<typeof recordingLogger>;
 let outcomes: string[];
 
 /** Starts a device plugin; the kubelet does not run yet. */
-function setUp(): void {
+function setUp() {
   const temp = tempDirectories();
+  const start = useDuties();
   beforeEach(() => {
     logged = recordingLogger();
     outcomes = [];
     kubelet = new FakeKubelet(temp());
-    stop = new AbortController();
     beforeStart = async () => {};
     plugin = createDevicePlugin({
       kubeletDir: kubelet.directory,
@@ -46,13 +45,10 @@ function setUp(): void {
       onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
     });
     plugin.advertise(resources);
-    done = plugin.run(stop.signal);
+    stop = start(plugin);
   });
-  afterEach(async () => {
-    stop.abort();
-    await done;
-    await kubelet.stop();
-  });
+  afterEach(() => kubelet.stop());
+  return start;
 }
 
 const registered = (times = 1) =>
@@ -121,7 +117,7 @@ describe('device plugin with a kubelet', () => {
 });
 
 describe('device plugin over time', () => {
-  setUp();
+  const start = setUp();
 
   it('registers with a kubelet that starts later, and again after a restart that clears the directory', async () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -180,11 +176,9 @@ describe('device plugin over time', () => {
     };
     const starting = before.preStartContainer(['physnet1-2']).catch((error: KubeletApiError) => error.code);
     await eventually(() => calls === 1, 'the start waits');
-    stop.abort();
-    await done;
+    await stop();
     assert.notEqual(await starting, undefined, 'the kubelet gets the change, and asks again');
     before.close();
-    stop = new AbortController();
     beforeStart = async () => {};
     const next = createDevicePlugin({
       kubeletDir: kubelet.directory,
@@ -193,7 +187,7 @@ describe('device plugin over time', () => {
       onRegistration: () => {},
     });
     next.advertise(resources);
-    done = next.run(stop.signal);
+    start(next);
     await registered(2);
     const after = pluginOf(NAMES[0]!);
     assert.equal((await after.allocate([['physnet1-2']])).length, 1);

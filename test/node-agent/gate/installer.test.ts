@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { createInstaller, gateProgram, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
-import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics } from '../support.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics, useDuties } from '../support.ts';
 
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay' };
 const OWN = '00-multus-plumbline-gate.json';
@@ -12,6 +12,7 @@ describe('the gate’s installer', () => {
   const temp = tempDirectories();
   let places: { binDir: string; confDir: string };
   let shim: string;
+  const start = useDuties();
   let stop: () => Promise<void>;
   let logged: ReturnType<typeof recordingLogger>;
   let metrics: ReturnType<typeof testMetrics>;
@@ -24,19 +25,10 @@ describe('the gate’s installer', () => {
     mkdirSync(places.confDir);
     logged = recordingLogger();
     metrics = testMetrics();
-    stop = async () => {};
   });
-  afterEach(() => stop());
 
   const run = (more: Partial<InstallerDeps> = {}) => {
-    const stopping = new AbortController();
-    const running = createInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }).run(
-      stopping.signal,
-    );
-    stop = async () => {
-      stopping.abort();
-      await running;
-    };
+    stop = start(createInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }));
   };
   const conf = (name: string) => join(places.confDir, name);
   const write = (name: string, value: object) => replaceFile(conf(name), JSON.stringify(value));

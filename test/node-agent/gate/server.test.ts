@@ -4,13 +4,14 @@ import { createConnection, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { createQuestionReader, denial, ProtocolError } from '../../../node-agent/gate/protocol.ts';
 import { createGateServer, type GateCaller, type GateServerDeps } from '../../../node-agent/gate/server.ts';
-import { eventually, recordingLogger, replaceFile, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories, useDuties } from '../support.ts';
 
 const question = () => Buffer.from('plumbline-gate/1 ADD 16 2\nCNI_IFNAME=eth0\0{}');
 
 describe('the gate’s server', () => {
   const temp = tempDirectories();
   let path: string;
+  const start = useDuties();
   let stop: () => Promise<void>;
   let callers: GateCaller[];
   let logged: ReturnType<typeof recordingLogger>;
@@ -19,25 +20,14 @@ describe('the gate’s server', () => {
     path = join(temp(), 'gate.sock');
     callers = [];
     logged = recordingLogger();
-    const stopping = new AbortController();
     const hold: GateServerDeps['answer'] = (_question, asker) => {
       callers.push(asker);
       return new Promise<void>((resolve) => asker.gone.addEventListener('abort', () => resolve()));
     };
-    const server = createGateServer({
-      socketPath: path,
-      answer: answer ?? hold,
-      log: logged.log,
-      limits: limits ?? {},
-    });
-    const running = server.run(stopping.signal);
+    const limited = { log: logged.log, limits: limits ?? {} };
+    stop = start(createGateServer({ socketPath: path, answer: answer ?? hold, ...limited }));
     await eventually(() => existsSync(path), 'it listens');
-    stop = async () => {
-      stopping.abort();
-      await running;
-    };
   };
-  afterEach(() => stop());
 
   /** A connection, and whether the server has closed it. */
   const connect = () => {

@@ -10,32 +10,14 @@ import {
   type NodeCpus,
 } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
-import type { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
-import { eventually, set, tempDirectories } from '../support.ts';
+import { eventually, set, tempDirectories, useDuties } from '../support.ts';
 import { createScene, launcherPod, type PretendVm } from './stage.ts';
 
 const temp = tempDirectories();
 const vcpusOf = (vm: PretendVm, count: number) => Array.from({ length: count }, (_, i) => vm.allowed(`CPU ${i}/KVM`));
 
-/** Runs the duty until the test ends. */
-function running() {
-  const controllers: AbortController[] = [];
-  afterEach(() => {
-    for (const controller of controllers.splice(0)) controller.abort();
-  });
-  return (vms: VmPinning) => {
-    const controller = new AbortController();
-    controllers.push(controller);
-    const done = vms.run(controller.signal);
-    return async () => {
-      controller.abort();
-      await done;
-    };
-  };
-}
-
 describe('CPU masks on a node', () => {
-  const run = running();
+  const run = useDuties();
 
   it('M10: for any mask, cpuset, reserved and owned CPUs, no thread gets a CPU of another pod', async () => {
     const cpus = fc.uniqueArray(fc.nat(31), { minLength: 1, maxLength: 12 }).map((ids) => CpuSet.of(ids));

@@ -6,7 +6,15 @@ import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { config } from '../report/inputs-fixture.ts';
-import { eventually, twoCells as host, recordingLogger, set, tempDirectories, testMetrics } from '../support.ts';
+import {
+  eventually,
+  twoCells as host,
+  recordingLogger,
+  set,
+  tempDirectories,
+  testMetrics,
+  useDuties,
+} from '../support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig => ({
@@ -18,6 +26,7 @@ const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig =>
 
 describe('the agent’s device plugin duty', () => {
   const temp = tempDirectories();
+  const start = useDuties();
   /** The capacity of the Node, if the API server answers. */
   let node: Record<string, string> | undefined;
   let kubeletConfig: NodeKubeletConfig | undefined;
@@ -28,7 +37,7 @@ describe('the agent’s device plugin duty', () => {
   let changed: () => void;
   let fake: FakeKubelet;
   let metrics: ReturnType<typeof testMetrics>;
-  let ended: () => Promise<void>;
+  let end: () => Promise<void>;
 
   beforeEach(() => {
     node = { pods: '9' };
@@ -37,11 +46,8 @@ describe('the agent’s device plugin duty', () => {
     vacated = [];
     subscribed = 0;
     changed = () => {};
-    ended = async () => {};
   });
-  afterEach(async () => {
-    await ended();
-  });
+  afterEach(() => fake.stop());
 
   /** Runs the duty with a kubelet whose only pod has a device of the network and these CPUs. */
   const run = async (cpus?: string, { ovs = true } = {}) => {
@@ -64,8 +70,7 @@ describe('the agent’s device plugin duty', () => {
         return () => void subscribed--;
       },
     };
-    const stop = new AbortController();
-    const done = createDevicePluginDuty(
+    const duty = createDevicePluginDuty(
       {
         config: { kubeletDir: fake.directory, allocationCheck: 'enforce', nodeName: 'n' },
         client,
@@ -93,12 +98,8 @@ describe('the agent’s device plugin duty', () => {
         refusals: { add: () => undefined },
         kubeletConfig: async () => ({ config: kubeletConfig, problems: [] }),
       } as unknown as HostParts,
-    ).run(stop.signal);
-    ended = async () => {
-      stop.abort();
-      await done;
-      await fake.stop();
-    };
+    );
+    end = start(duty);
   };
   const plugin = async () => {
     const registration = () => fake.registrations.find(({ resourceName }) => resourceName === PHYSNET);
@@ -162,7 +163,8 @@ describe('the agent’s device plugin duty', () => {
     const slots = async () => {
       await run();
       const { length } = await devices();
-      await ended();
+      await end();
+      await fake.stop();
       return length;
     };
     assert.equal(await slots(), 7);
@@ -182,7 +184,7 @@ describe('the agent’s device plugin duty', () => {
     const [first] = await devices();
     assert.deepEqual(first?.topology?.nodes, [{ ID: 1 }]);
     assert.equal(first?.health, UNHEALTHY, 'its network has no carrier');
-    await ended();
+    await end();
     assert.equal(subscribed, 0);
   });
 });

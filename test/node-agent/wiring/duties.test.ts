@@ -15,7 +15,7 @@ import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi } from '../api-stand-in.ts';
 import { machine, rest, settableView } from '../ovs-affinity/stage.ts';
 import { inputs, knownView, networks } from '../report/inputs-fixture.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics, writeTree } from '../support.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics, useDuties, writeTree } from '../support.ts';
 import { placesIn } from './agent-process.ts';
 
 const temp = tempDirectories();
@@ -84,6 +84,7 @@ describe('the duties of each mode', () => {
 });
 
 describe('the gate’s duties', () => {
+  const start = useDuties();
   const none = { assignments: undefined, ovs: undefined, health: undefined };
 
   it('write a state file with settings and the state of the DPU', () => {
@@ -113,8 +114,7 @@ describe('the gate’s duties', () => {
       },
     };
     const duties = createGateDuties(parts, { ...none, health: health as never });
-    const stopping = new AbortController();
-    const running = duties.find(({ name }) => name === 'gate-state')?.run(stopping.signal);
+    const end = start(duties.find(({ name }) => name === 'gate-state')!);
     const saved = () =>
       JSON.parse(readFileSync(join(directory, 'run-dir/gate.state'), 'utf8')) as Record<string, unknown>;
     assert.equal(saved()['dpu'], 'ready');
@@ -122,8 +122,7 @@ describe('the gate’s duties', () => {
     dpu.ready = false;
     for (const listener of listeners) listener();
     assert.equal(saved()['dpu'], 'not-ready');
-    stopping.abort();
-    await running;
+    await end();
     assert.equal(listeners.size, 0);
   });
 
@@ -131,13 +130,10 @@ describe('the gate’s duties', () => {
     const { parts, directory, logged } = partsOf(['--gate', 'remove']);
     writeTree(directory, { 'cni-conf-dir/10.conf': '', 'cni-bin-dir/plumbline-gate': '', 'cni-bin-dir/bridge': '' });
     const [removal] = createGateDuties(parts, none);
-    const stopping = new AbortController();
-    const running = removal?.run(stopping.signal);
+    start(removal!);
     await eventually(() => logged.lines.length === 1, 'it says what it has removed');
     assert.deepEqual(readdirSync(join(directory, 'cni-bin-dir')), ['bridge']);
     assert.deepEqual(logged.lines[0]?.['removed'], [join(directory, 'cni-bin-dir/plumbline-gate')]);
-    stopping.abort();
-    await running;
   });
 });
 
@@ -146,6 +142,8 @@ it('an empty --kubelet-endpoint: the kubelet is not asked for its configuration'
 });
 
 describe('the agent’s report duty', () => {
+  const start = useDuties();
+
   it('reports the state of every source once the networks are read, or cannot be', async () => {
     const api = createFakeApi('n');
     const { log } = recordingLogger();
@@ -168,24 +166,17 @@ describe('the agent’s report duty', () => {
       vms: { ...still, pinning: () => [] },
       kubeletConfig: async () => ({ config: undefined, problems: [] }),
     };
-    const report = createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts);
-    const stopping = new AbortController();
-    const running = report.run(stopping.signal);
+    start(createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts));
     const PATH = '/apis/plumbline.dev/v1alpha1/nodetopologies/n';
     const published = () => (api.objects.get(PATH) as unknown as NodeTopology | undefined)?.status;
-    try {
-      await eventually(() => api.objects.has(PATH), 'the object');
-      assert.equal(published(), undefined, 'networks that are not read yet are not none');
-      failures.current.add('networks');
-      changed();
-      await eventually(() => published() !== undefined, 'it is published');
-      const { reserved, pmdCPUs, assignments, conditions = [] } = published()!;
-      assert.deepEqual([reserved, pmdCPUs, assignments?.length], ['0', '2-3', 2]);
-      assert.match(JSON.stringify(conditions), /the duty assignments failed .* the duty networks failed/);
-    } finally {
-      stopping.abort();
-      await running;
-    }
+    await eventually(() => api.objects.has(PATH), 'the object');
+    assert.equal(published(), undefined, 'networks that are not read yet are not none');
+    failures.current.add('networks');
+    changed();
+    await eventually(() => published() !== undefined, 'it is published');
+    const { reserved, pmdCPUs, assignments, conditions = [] } = published()!;
+    assert.deepEqual([reserved, pmdCPUs, assignments?.length], ['0', '2-3', 2]);
+    assert.match(JSON.stringify(conditions), /the duty assignments failed .* the duty networks failed/);
   });
 });
 
@@ -214,7 +205,7 @@ function partsIn(directory: string, assignments: ReturnType<typeof settableView>
 
 describe('the duty that keeps Open vSwitch off owned CPUs', () => {
   needs('linux');
-  const temp = tempDirectories();
+  const start = useDuties();
 
   it('gives ordinary threads no CPUs that a PerformanceProfile dedicates to OVS-DPDK', async function () {
     skipWithout('twoCpus', this);
@@ -222,15 +213,9 @@ describe('the duty that keeps Open vSwitch off owned CPUs', () => {
     writeTree(directory, { enable: '1', 'ovs.slice/cpuset.cpus.exclusive': `${machine().first}\n` });
     const { parts, host } = partsIn(directory, settableView({ free: machine() }));
     const { ovs, run } = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
-    const stop = new AbortController();
-    const done = run(stop.signal);
-    try {
-      await eventually(() => ovs.status().desired === rest(), `not ${machine().first}`);
-      assert.deepEqual(ovs.status().why, [`${machine().first}: poll mode drivers`]);
-    } finally {
-      stop.abort();
-      await done;
-    }
+    start({ run });
+    await eventually(() => ovs.status().desired === rest(), `not ${machine().first}`);
+    assert.deepEqual(ovs.status().why, [`${machine().first}: poll mode drivers`]);
   });
 });
 
