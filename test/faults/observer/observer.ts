@@ -13,8 +13,6 @@ export interface ObservedNode extends Pick<NodeView, 'name' | 'cores' | 'reserve
   readonly vswitchPids?: () => readonly number[];
 }
 
-export type Observer = ReturnType<typeof startObserver>;
-
 const INTERVAL_MILLISECONDS = 20;
 
 /** Checks the cluster repeatedly: the API, the kubelets' files, the kernel's masks. It uses no daemon. */
