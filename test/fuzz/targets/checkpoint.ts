@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { CheckpointError, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
 import { almost, withLong } from '../mutation.ts';
 import { parsedOrRefused, type Target } from '../target.ts';
-import { cpuList } from './cpu-set.ts';
+import { cpuList } from './cpus.ts';
 
 const uid = fc.uuid();
 const containers = fc.dictionary(fc.constantFrom('compute', 'sidecar', 'init'), cpuList, { maxKeys: 3 });

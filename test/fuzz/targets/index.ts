@@ -1,16 +1,13 @@
 import { type Playable, playable } from '../engine.ts';
 import type { ForeignTarget } from '../target.ts';
 import { admissionReview } from './admission-review.ts';
-import { affinity, placement } from './annotations.ts';
 import { checkpoint } from './checkpoint.ts';
-import { cpuMask } from './cpu-mask.ts';
-import { cpuSet } from './cpu-set.ts';
+import { cpuMask, cpuSet } from './cpus.ts';
 import { extenderArgs } from './extender-args.ts';
 import { gate } from './gate.ts';
-import { gateQuestion } from './gate-question.ts';
-import { multus, nad } from './networks.ts';
+import { affinity, multus, nad, placement } from './networks.ts';
 import { nodeReport } from './node-report.ts';
-import { ovsdbStream } from './ovsdb-stream.ts';
+import { gateQuestion, ovsdbStream } from './streams.ts';
 
 export const TARGETS: readonly Playable[] = [
   playable(cpuSet),

@@ -4,8 +4,13 @@ import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
 import { resolveNetworks } from '../../../model/networks/resolve.ts';
-import { requiredResources } from '../../../model/networks/resources.ts';
-import { codesOf } from './fixture.ts';
+import {
+  EVERY_NETWORK,
+  interfaceResources,
+  preferredResources,
+  requiredResources,
+} from '../../../model/networks/resources.ts';
+import { BRIDGE, codesOf, EAST, network, TUNNEL } from './fixture.ts';
 
 const OVN = { cniVersion: '1.1.0', type: 'ovn-k8s-cni-overlay' };
 const NADS: Readonly<Record<string, object>> = {
@@ -18,13 +23,11 @@ const NADS: Readonly<Record<string, object>> = {
   vlan: { type: 'kube-ovn', provider: 'x' },
   chained: { plugins: [{ ...OVN, topology: 'localnet' }, { type: 'tuning' }] },
 };
-
 function findNad({ namespace, name }: { readonly namespace: string; readonly name: string }) {
   const config = NADS[name] && JSON.stringify({ name, netAttachDefName: `ns/${name}`, ...NADS[name] });
   const text = name === 'broken' ? '{' : config;
   return namespace === 'ns' && text ? nadFacts({ metadata: { name, namespace }, spec: { config: text } }) : undefined;
 }
-
 interface Setting {
   /** VMI networks: name to multus networkName; `pod` is the pod network. */
   readonly networks?: Record<string, string>;
@@ -34,7 +37,6 @@ interface Setting {
   readonly exclusive?: boolean;
   readonly primary?: InterfaceSources['primary'];
 }
-
 function resolve({ networks, annotation, preferences = {}, exclusive = true, primary }: Setting) {
   const interfaces = interfacesOf({
     namespace: 'ns',
@@ -54,12 +56,10 @@ function resolve({ networks, annotation, preferences = {}, exclusive = true, pri
   const affinities = parseAffinities(JSON.stringify(preferences));
   return resolveNetworks({ interfaces, preferences: affinities, findNad, context: EMPTY_CONTEXT, exclusive });
 }
-
 /** A VM with these networks as interfaces net0, net1 and so on. */
 const on = (...names: string[]): Setting => ({
   networks: Object.fromEntries(names.map((name, i) => [`net${i}`, name])),
 });
-
 describe('resolved networks of a VM', () => {
   const cases: [what: string, setting: Setting, summary: string[], ...codes: string[]][] = [
     [
@@ -128,5 +128,50 @@ describe('resolved networks of a VM', () => {
       const text = JSON.stringify([findings, more]);
       assert.ok(findings.length > 0 && text.length < 30_000, `${text.length} characters`);
     }
+  });
+});
+
+const NOTHING = { physnets: new Set<string>(), tunnel: false };
+const WEST = network({ physnet: 'west', affinity: 'preferred' });
+describe('the resources of networks', () => {
+  const networks = [network(), network({ name: 'net4' }), TUNNEL, BRIDGE, WEST];
+
+  it('are one for each required network of a pod with exclusive CPUs', () => {
+    assert.deepEqual(requiredResources(networks, EVERY_NETWORK, true), {
+      resources: [EAST, 'plumbline.dev/tunnel'],
+      requiredNetworks: networks.slice(0, 3),
+      findings: [],
+    });
+    const nothing = { resources: [], requiredNetworks: [], findings: [] };
+    assert.deepEqual(requiredResources(networks, EVERY_NETWORK, false), nothing);
+  });
+
+  it('are not requested if no node reports the network, unless the user requires it: the pod then waits', () => {
+    const { resources, requiredNetworks, findings } = requiredResources(
+      [TUNNEL, network(), network({ explicit: true })],
+      NOTHING,
+      true,
+    );
+    assert.deepEqual([resources, requiredNetworks.length], [[EAST], 1]);
+    const required = 'it waits until one does, as the annotation plumbline.dev/numa-affinity requires';
+    assert.deepEqual(
+      findings.map(({ code, message }) => `${code}: ${message}`),
+      [
+        'unknown-tunnel: interface net2: no node reports a tunnel endpoint of ns/over; it gets no NUMA affinity',
+        'unknown-physnet: interface net1: no node reports the physnet east of ns/east; it gets no NUMA affinity',
+        `unknown-physnet: interface net1: no node reports the physnet east of ns/east; ${required}`,
+      ],
+    );
+  });
+
+  it('include preferred ones, and those that matter to their pod', () => {
+    assert.deepEqual(preferredResources(networks), ['physnet.plumbline.dev/west']);
+    assert.deepEqual(preferredResources([{ ...BRIDGE, affinity: 'preferred' }]), []);
+    assert.deepEqual(interfaceResources([...networks, network({ name: 'no', affinity: 'none' })]), [
+      [EAST, 'net1'],
+      [EAST, 'net4'],
+      ['plumbline.dev/tunnel', 'net2'],
+      ['physnet.plumbline.dev/west', 'net1'],
+    ]);
   });
 });

@@ -17,7 +17,6 @@ const NAMESPACE = 'plumbline-system';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 const TOKEN = 'admin-token';
-
 /** The status of GET /explain for a host. */
 function statusFor(port: number, host: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
@@ -27,14 +26,12 @@ function statusFor(port: number, host: string): Promise<number | undefined> {
     }).on('error', reject);
   });
 }
-
 interface Running {
   readonly daemon: Daemon;
   readonly port: number;
   readonly lines: readonly Record<string, unknown>[];
   probe(path: string): Promise<string>;
 }
-
 describe('the extender as a daemon', function () {
   this.timeout(300_000);
   let folder: string;
@@ -132,4 +129,46 @@ describe('the extender as a daemon', function () {
     await one.daemon.stop();
     assert.equal(await ask(`${url}/filter`), 'refused');
   });
+});
+
+describe('the settings of the extender', () => {
+  it('serve on loopback, follow the Lease of plumbline-scheduler, and count unpredictable nodes by default', () => {
+    const { schedulerLease, host, port, unpredictable } = parseSchedulerPluginConfig([]);
+    assert.deepEqual(
+      [schedulerLease, host, port, unpredictable],
+      ['plumbline-system/plumbline-scheduler', '127.0.0.1', 8082, 'count-check'],
+    );
+  });
+
+  for (const host of ['0.0.0.0', '::', '127.0.0.1.example.org']) {
+    it(`refuse --host ${host}, because clients outside its pod could reach it`, () => {
+      assert.throws(() => parseSchedulerPluginConfig(['--host', host]), /--host .*expected a loopback address/);
+    });
+  }
+
+  for (const [flag, least, most] of [
+    ['--port', 0, 65_535],
+    ['--probe-port', 0, 65_535],
+    ['--answers', 1, 1000],
+    ['--reservation-timeout', 1, 3600],
+  ] as const) {
+    it(`${flag} is a number from ${least} to ${most}`, () => {
+      for (const value of [least, most]) assert.doesNotThrow(() => parseSchedulerPluginConfig([flag, `${value}`]));
+      for (const value of [least - 1, most + 1, 'x']) {
+        assert.throws(() => parseSchedulerPluginConfig([flag, `${value}`]), new RegExp(flag));
+      }
+    });
+  }
+
+  for (const text of [',', '*', 'A', 'a**', Array.from({ length: 129 }, () => 'a').join()]) {
+    it(`refuse --dpu-exempt ${text.slice(0, 20)}`, () => {
+      assert.throws(() => parseSchedulerPluginConfig(['--dpu-exempt', text]), /expected namespaces/);
+    });
+  }
+
+  for (const lease of ['plumbline-scheduler', 'a/b/c', 'Plumbline/x']) {
+    it(`refuse --scheduler-lease ${lease} and name the expected form`, () => {
+      assert.throws(() => parseSchedulerPluginConfig(['--scheduler-lease', lease]), /expected <namespace>\/<name>/);
+    });
+  }
 });
