@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { formatMask, parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { ParseError } from '../../../model/errors.ts';
+import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, type Repeated, withLong } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
 
 const id = fc.oneof(fc.nat(70), fc.nat(65_535));
 const part = fc.oneof(

@@ -7,8 +7,8 @@ import { AFFINITIES, parseAffinities } from '../../../model/networks/interfaces.
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import { formatPreferences, NO_PREFERENCES, parsePreferences } from '../../../model/placement/preferences.ts';
 import { vector } from '../../support/vectors.ts';
+import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, withLong } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
 
 const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?$/);
 const item = fc

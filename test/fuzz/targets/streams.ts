@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { createQuestionReader, ProtocolError, type Question } from '../../../node-agent/gate/protocol.ts';
 import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
+import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, piecesOf, type Stream, streamOf, withLong } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
 
 const recorded = [vector('ovsdb-samples.json'), vector('ovsdb-updates.json')].map((value) => JSON.stringify(value));
 const value = fc.oneof(

@@ -13,8 +13,7 @@ import {
   type StartStep,
 } from '../../../model/launcher/paused-start.ts';
 import type { VmiShape } from '../../../model/shapes.ts';
-import { collectGarbage } from '../../support/garbage.ts';
-import { leastProcessorTime } from '../../support/processor-time.ts';
+import { collectGarbage, leastProcessorTime } from '../../support/processor-time.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const START = 'plumbline.dev/cpu-mask-start';
@@ -85,7 +84,6 @@ describe('a start that waits for its pins', () => {
     }
   });
 });
-
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
 /** A mask with a thousand wide entries. */
 const wide = Array.from({ length: 1000 }, (_, start) => `${start}-1023`).join(':');

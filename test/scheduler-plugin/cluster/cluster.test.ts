@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { NODE_TOPOLOGY_API, type PinningState } from '../../../kube/node-topology.ts';
 import { CPU_MASK_ANNOTATION, DPU_HOST_LABEL, PAUSED_START_ANNOTATION } from '../../../model/names.ts';
+import { Cluster } from '../../../scheduler-plugin/cluster/cluster.ts';
+import { ClusterState } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import type { LeaseView } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { createMaskedVms, type MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
+import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
+import { createApi, type ListCall } from '../../kube/scripted-api.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import { onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
-import { createApi, type ListCall, startCluster } from './watch-fixture.ts';
 
 const NODES = '/api/v1/nodes';
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
@@ -16,6 +19,27 @@ const AGENTS = `${LEASES}/plumbline-system/leases`;
 const DPUS = `${LEASES}/ovn-kubernetes/leases`;
 const SLICES = '/apis/resource.k8s.io/v1/resourceslices';
 const ZONE = 'topology.kubernetes.io/zone';
+/** A cluster with an API server, and a clock that stands still. */
+function startCluster(pageOf?: Parameters<typeof createApi>[0]) {
+  const api = createApi(pageOf);
+  const state = new ClusterState(silent);
+  const clock = { now: 1000 };
+  const cluster = new Cluster({
+    client: api.client,
+    state,
+    reader: new NeedsReader('all'),
+    dpuLeaseNamespace: 'ovn-kubernetes',
+    log: silent,
+    now: () => clock.now,
+  });
+  const ending = new AbortController();
+  const running = cluster.run(ending.signal);
+  const end = async () => {
+    ending.abort();
+    await running;
+  };
+  return { api, state, clock, cluster, end };
+}
 describe('the watches of the extender', () => {
   let started: ReturnType<typeof startCluster>;
   const start = async (pageOf?: Parameters<typeof startCluster>[0]) => {
@@ -181,7 +205,6 @@ describe('the watches of the extender', () => {
     assert.deepEqual([kinds, state.reservations.size], [['bound', 'bound'], 2]);
   });
 });
-
 const VMS = '/apis/kubevirt.io/v1/virtualmachines';
 const VMIS = '/apis/kubevirt.io/v1/virtualmachineinstances';
 const MASK = { annotations: { [CPU_MASK_ANNOTATION]: '2:3' } };

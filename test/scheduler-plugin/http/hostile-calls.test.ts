@@ -5,8 +5,16 @@ import { gunzipSync } from 'node:zlib';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CPU_MASK_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { processorTimeOf } from '../../support/processor-time.ts';
-import { appOf, useServer } from '../app-fixture.ts';
-import { type ExtenderUnderTest, extenderOf, type FilterReply, owned, podOf, statusOf } from '../extender-fixture.ts';
+import {
+  appOf,
+  type ExtenderUnderTest,
+  extenderOf,
+  type FilterReply,
+  owned,
+  podOf,
+  statusOf,
+  useServer,
+} from '../extender-fixture.ts';
 
 const MEGABYTE = 'x'.repeat(1_000_000);
 /** Node names of 63 characters. */
@@ -136,7 +144,6 @@ describe('predictions in a call', () => {
     assert.equal(under.state.reservations.size, 0);
   });
 });
-
 /** The kinds of nodes, in rotation, and the text that refuses a pod with 8 CPUs on physnet0. */
 const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonly text?: string }[] = [
   { status: statusOf({ cells: [{ id: 0, cpus: '0-15' }], physnets: [{ name: 'physnet0', cells: '0' }] }) },

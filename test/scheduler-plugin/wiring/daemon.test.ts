@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import type { Daemon } from '../../../runtime/daemon.ts';
@@ -10,6 +8,7 @@ import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/con
 import { createSchedulerPlugin } from '../../../scheduler-plugin/wiring/daemon.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
+import { tempDirectories, writeTree } from '../../support/files.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -34,16 +33,14 @@ interface Running {
 }
 describe('the extender as a daemon', function () {
   this.timeout(300_000);
+  const temp = tempDirectories();
   let folder: string;
   let api: ApiFixture;
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'plumbline-extender-'));
+    folder = temp();
     api = await startApi();
-    await writeFile(
-      join(folder, 'kubeconfig'),
-      kubeconfig({ server: api.server.url, ca: api.server.ca, token: TOKEN }),
-    );
+    writeTree(folder, { kubeconfig: kubeconfig({ server: api.server.url, ca: api.server.ca, token: TOKEN }) });
     await api.client.create('/api/v1/namespaces', {
       apiVersion: 'v1',
       kind: 'Namespace',
@@ -55,10 +52,7 @@ describe('the extender as a daemon', function () {
     await api.client.create(REPORTS, { apiVersion, kind, metadata });
     await api.client.patch(`${REPORTS}/n1/status`, 'application/merge-patch+json', { status: statusOf() });
   });
-  after(async () => {
-    await api.stop();
-    await rm(folder, { recursive: true });
-  });
+  after(() => api.stop());
 
   const start = async (...flags: string[]): Promise<Running> => {
     const logged = recordingLogger();
@@ -160,15 +154,12 @@ describe('the settings of the extender', () => {
     });
   }
 
-  for (const text of [',', '*', 'A', 'a**', Array.from({ length: 129 }, () => 'a').join()]) {
-    it(`refuse --dpu-exempt ${text.slice(0, 20)}`, () => {
-      assert.throws(() => parseSchedulerPluginConfig(['--dpu-exempt', text]), /expected namespaces/);
-    });
-  }
-
-  for (const lease of ['plumbline-scheduler', 'a/b/c', 'Plumbline/x']) {
-    it(`refuse --scheduler-lease ${lease} and name the expected form`, () => {
-      assert.throws(() => parseSchedulerPluginConfig(['--scheduler-lease', lease]), /expected <namespace>\/<name>/);
-    });
+  for (const [flag, texts, message] of [
+    ['--dpu-exempt', [',', '*', 'A', 'a**', Array.from({ length: 129 }, () => 'a').join()], /expected namespaces/],
+    ['--scheduler-lease', ['plumbline-scheduler', 'a/b/c', 'Plumbline/x'], /expected <namespace>\/<name>/],
+  ] as const) {
+    for (const text of texts)
+      it(`refuse ${flag} ${text.slice(0, 20)} and name the expected form`, () =>
+        assert.throws(() => parseSchedulerPluginConfig([flag, text]), message));
   }
 });
