@@ -28,26 +28,11 @@ export const LANES: readonly (readonly string[])[] = [
     'kubevirt',
     'lab',
     'lanes.test.ts',
-    'last-run.test.ts',
     'lint.test.ts',
     'manifests',
     'model',
   ],
-  [
-    'native',
-    'node-agent',
-    'packaging',
-    'real',
-    'runtime',
-    'sandbox',
-    'scheduler-plugin',
-    'skew',
-    'soak',
-    'summary.test.ts',
-    'support',
-    'vectors',
-    'webhook',
-  ],
+  ['native', 'node-agent', 'packaging', 'real', 'runtime', 'sandbox', 'scheduler-plugin', 'skew', 'vectors', 'webhook'],
 ];
 
 /**

@@ -29,33 +29,31 @@ type Rows = ReadonlyMap<string, string>;
 
 /**
  * Writes the record of a tier's run that has just ended.
- * @param checkout the root of the repository
  * @throws Error if git cannot name the commit
  */
 export function recordRun(
   tier: TierName,
   counts: Counts,
   versions: Iterable<readonly [name: string, version: string]>,
-  checkout = root,
 ): void {
-  const commit = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: checkout, encoding: 'utf8' }).trim();
+  const commit = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
   const rows = {
     date: new Date().toISOString().slice(0, 10),
     commit,
     versions: [...versions].map(([name, version]) => `${name} ${version}`).join(', '),
     counts: countsText(counts),
-    ...Object.fromEntries(digestsOf(tier, checkout)),
+    ...Object.fromEntries(digestsOf(tier)),
   };
   const table = Object.entries(rows).map(([name, value]) => `|${name}|${value}|`);
   const text = ['# Last run', '', '|||', '|-|-|', ...table];
-  writeFileSync(recordOf(tier, checkout), `${text.join('\n')}\n`);
+  writeFileSync(recordOf(tier), `${text.join('\n')}\n`);
 }
 
 /** Whether the tier's folders are the same as in its last run, and a line that says so. */
-export function checkLastRun(tier: TierName, checkout = root): { readonly isCurrent: boolean; readonly line: string } {
-  const rows = readRecord(tier, checkout);
+export function checkLastRun(tier: TierName): { readonly isCurrent: boolean; readonly line: string } {
+  const rows = readRecord(tier);
   if (rows === undefined) return { isCurrent: false, line: `${tier}: no run is recorded: ${TIERS[tier].command}` };
-  const changed = digestsOf(tier, checkout).filter(([folder, digest]) => rows.get(folder) !== digest);
+  const changed = digestsOf(tier).filter(([folder, digest]) => rows.get(folder) !== digest);
   const since =
     changed.length > 0
       ? `changed since: ${changed.map(([folder]) => folder).join(', ')}: ${TIERS[tier].command}`
@@ -64,26 +62,26 @@ export function checkLastRun(tier: TierName, checkout = root): { readonly isCurr
   return { isCurrent: changed.length === 0, line };
 }
 
-function recordOf(tier: TierName, checkout: string): string {
-  return join(checkout, 'test', tier, 'last-run.md');
+function recordOf(tier: TierName): string {
+  return join(root, 'test', tier, 'last-run.md');
 }
 
-function readRecord(tier: TierName, checkout: string): Rows | undefined {
-  const path = recordOf(tier, checkout);
+function readRecord(tier: TierName): Rows | undefined {
+  const path = recordOf(tier);
   if (!existsSync(path)) return undefined;
   const rows = readFileSync(path, 'utf8').matchAll(/^\|([^|]+)\|(.*)\|$/gm);
   return new Map([...rows].map(([, name = '', value = '']) => [name, value]));
 }
 
 /** A digest of the files of each folder of a tier, by name and content. */
-function digestsOf(tier: TierName, checkout: string): [folder: string, digest: string][] {
+function digestsOf(tier: TierName): [folder: string, digest: string][] {
   return TIERS[tier].folders.map((folder) => {
     const hash = createHash('sha256');
-    const entries = readdirSync(join(checkout, folder), { recursive: true, withFileTypes: true });
+    const entries = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
     const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
     for (const file of files.toSorted()) {
       hash
-        .update(`${relative(checkout, file)}\0`)
+        .update(`${relative(root, file)}\0`)
         .update(readFileSync(file))
         .update('\0');
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   faults: ['faults/run.ts'],
   soak: ['soak/run.ts'],
-  upgrade: ['run.ts', 'real/upgrade/upgrade.long.ts'],
+  upgrade: ['faults/run.ts', '--on', 'real', '--scenario', 'upgrade'],
   image: ['run.ts', 'image/engine.long.ts'],
 };
 

@@ -38,7 +38,7 @@ export async function besideRealScheduler({ nodes, pods, rounds, asked }: BenchS
     const echo = runScript('bench/scheduler-plugin/echo-extender.ts', []);
     const { port: echoPort } = await echo.line((found) => typeof found['port'] === 'number');
     const comparisons = await comparisonsOf(replica.port, Number(echoPort));
-    const lost = replica.ended.then((): never => {
+    const lost = until('the extender to end', () => !replica.isAlive(), Number.POSITIVE_INFINITY).then((): never => {
       throw new Error(`the extender has ended:\n${readFileSync(replica.logFile, 'utf8').slice(-4000)}`);
     });
     lost.catch(() => undefined);

@@ -26,26 +26,20 @@ export interface Load {
   stop(): void;
 }
 
-export interface Life {
-  readonly least: number;
-  readonly most: number;
-}
-
 export interface LoadOptions {
   readonly world: World;
   /** For sizes and lifetimes of the VMs: the same for the VM with the same number. */
   readonly seed: number;
   /** The number of VMs to run. */
   readonly vms: number;
-  readonly life?: Life | undefined;
 }
 
 /** Minimum number of VMs that are created after the end of the fault. */
 const AFTER = 20;
-/** Lifetime of a VM in milliseconds. */
-const LIFE: Life = { least: 50, most: 400 };
+/** Lifetime of a VM in milliseconds: at least the first, less than the second. */
+const [MIN_LIFE_MILLISECONDS, MAX_LIFE_MILLISECONDS] = [50, 400];
 
-export function startLoad({ world, seed, vms, life = LIFE }: LoadOptions): Load {
+export function startLoad({ world, seed, vms }: LoadOptions): Load {
   const { client } = world.cluster;
   const stopping = new AbortController();
   const ended = new Map<string, number>();
@@ -91,7 +85,7 @@ export function startLoad({ world, seed, vms, life = LIFE }: LoadOptions): Load 
       if (outcome === 'Running') {
         state.placed++;
         if (state.healthySince !== undefined) state.slowest = Math.max(state.slowest, waitedSince(since) / 1000);
-        await delay(life.least + random.below(life.most - life.least));
+        await delay(MIN_LIFE_MILLISECONDS + random.below(MAX_LIFE_MILLISECONDS - MIN_LIFE_MILLISECONDS));
       } else {
         count(ended, outcome);
         state.left++;

@@ -8,9 +8,6 @@ export const LIMITS: Readonly<Record<Ground, number>> = { sandbox: 30, real: 90 
 
 /** The result of a scenario. */
 export interface Outcome {
-  readonly scenario: string;
-  readonly ground: Ground;
-  readonly held: boolean;
   /** Violations. */
   readonly problems: readonly string[];
   /** Figures of the run. */
@@ -24,8 +21,6 @@ export interface PlayOptions {
   readonly seed: number;
   /** The number of VMs to run. */
   readonly vms: number;
-  /** The length of a scenario that has none of its own. */
-  readonly hours?: number;
   /** Called at intervals with the progress. */
   readonly progress?: (text: string) => void;
 }
@@ -35,10 +30,7 @@ const PROGRESS_SECONDS = 20;
 const BEFORE = 0.1;
 
 /** Plays one scenario in its own cluster. */
-export async function play(
-  scenario: Scenario,
-  { ground, seed, vms, hours = 0, progress }: PlayOptions,
-): Promise<Outcome> {
+export async function play(scenario: Scenario, { ground, seed, vms, progress }: PlayOptions): Promise<Outcome> {
   const problems: string[] = [];
   const notes: string[] = [];
   let world: World;
@@ -49,29 +41,29 @@ export async function play(
       throw error;
     });
   } catch (error) {
-    return { scenario: scenario.name, ground, held: false, problems: [String(error)], notes, logs: undefined };
+    return { problems: [String(error)], notes, logs: undefined };
   }
-  const load = startLoad({ world, seed, vms, life: scenario.lifeMilliseconds });
+  const load = startLoad({ world, seed, vms });
   const telling = setInterval(() => progress?.(`${load.placed} VMs ran`), PROGRESS_SECONDS * 1000);
   try {
     await Promise.race([load.running(Math.ceil(vms * BEFORE)), load.done]);
     const random = createRandom(seed);
-    const fault = scenario.run({ world, load, random, hours, note: (text) => notes.push(text) });
+    const fault = scenario.run({ world, load, random, note: (text) => notes.push(text) });
     await Promise.race([fault, load.done.then(() => fault)]);
-    load.healthy(scenario.limitSeconds ?? LIMITS[ground]);
+    load.healthy(LIMITS[ground]);
     await load.done;
     problems.push(...judge(scenario, world, load));
   } catch (error) {
     problems.push(error instanceof Error ? error.message : String(error));
     problems.push(...judge(scenario, world, load));
   }
-  notes.unshift(...figures(world, load, scenario.limitSeconds ?? LIMITS[ground]));
+  notes.unshift(...figures(world, load, LIMITS[ground]));
   notes.push(...[...load.refusedAdmissions].map(([message, times]) => `refused ${times} times: ${message}`));
   clearInterval(telling);
   load.stop();
   const held = problems.length === 0;
   await world.stop(!held);
-  return { scenario: scenario.name, ground, held, problems, notes, logs: held ? undefined : world.directory };
+  return { problems, notes, logs: held ? undefined : world.directory };
 }
 
 /** An answer after which the launcher is created again soon: the API server took too long, as on a busy machine. */

@@ -80,7 +80,7 @@ export function createRealKubeVirt(): KubeVirt {
       const names = ['localhost', '127.0.0.1', 'virt-api.kubevirt.svc'];
       const [apiCert, apiKey] = await writeCertificate(certificates, 'virt-api', serving, names);
       const [clientCert, clientKey] = await writeCertificate(certificates, 'client', serving, [HANDLER_CLIENT]);
-      const virtHandler = await createVirtHandler({ plane, client, nodes, authority: serving, onFault });
+      const virtHandler = await createVirtHandler({ plane, client, nodes, onFault });
       const run = async (name: string, account: string, args: readonly string[]): Promise<Program> => {
         const kubeconfig = await plane.kubeconfig(name, await plane.serviceAccountToken(KUBEVIRT, account));
         const all = ['--kubeconfig', kubeconfig, '--listen', '127.0.0.1', ...args];
@@ -90,7 +90,6 @@ export function createRealKubeVirt(): KubeVirt {
       const virtApi = await run('virt-api', 'kubevirt-apiserver', [
         ...['--port', String(apiPort), '--tls-cert-file', apiCert, '--tls-key-file', apiKey],
         ...['--handler-cert-file', clientCert, '--handler-key-file', clientKey],
-        ...['--console-server-port', String(virtHandler.port)],
       ]);
       await plane.create(...reachable(objects, apiPort, serving.cert));
       const virtController = await run('virt-controller', 'kubevirt-controller', [

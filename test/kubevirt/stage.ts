@@ -11,47 +11,27 @@ import { createRealCluster, type RealCluster } from '../real/demo/real-cluster.t
 import { buildOnce, dist, root } from '../support/bundles.ts';
 import { type Machines, machinesOn, PATIENCE } from './machines.ts';
 import { createRealKubeVirt } from './real-kubevirt.ts';
-import { createSwitchablePort, type SwitchablePort } from './switchable-port.ts';
 
 /** A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes. */
 export interface KubeVirtStage extends Machines {
   readonly cluster: RealCluster;
-  /** The connection from the API server to the webhook. */
-  readonly wayToWebhook: SwitchablePort;
   stop(): Promise<void>;
 }
 
 /** Registers its tests; the stage exists when they run. */
 export type Cases = (stage: () => KubeVirtStage) => void;
 
-/** Runs guests as processes with real threads, so that the agent can pin them. */
-export const PINNING_NODE = 'smt1';
+/** Of two threads, on one socket. */
+const TWELVE_CORES: DemoNode['host'] = {
+  cells: [{ id: 0, cpus: '0-23' }],
+  cores: Array.from({ length: 12 }, (_, core) => `${core},${core + 12}`),
+};
 
-/**
- * Two nodes with two threads per core, so that VMs can migrate, and one with one thread per core for VMs with CPU
- * masks.
- */
+/** Two, so that VMs can migrate. */
 const NODES_OF_STAGE: readonly DemoNode[] = [
-  { name: 'smt2-a', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
-  { name: 'smt2-b', host: oneSocket(12, 2), physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
-  {
-    name: PINNING_NODE,
-    host: oneSocket(12, 1),
-    reserved: '11',
-    physnets: {},
-    guestProgram: join(dist, 'qemu-stand-in.cjs'),
-    cpuManagerPolicyOptions: {},
-    about: '12 cores x 1 thread',
-  },
+  { name: 'smt2-a', host: TWELVE_CORES, physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
+  { name: 'smt2-b', host: TWELVE_CORES, physnets: { physnet0: [0] }, about: '12 cores x 2 threads' },
 ];
-
-function oneSocket(cores: number, threads: number): DemoNode['host'] {
-  const sibling = (core: number) => Array.from({ length: threads }, (_, thread) => core + thread * cores).join(',');
-  return {
-    cells: [{ id: 0, cpus: `0-${cores * threads - 1}` }],
-    cores: Array.from({ length: cores }, (_, core) => sibling(core)),
-  };
-}
 
 export async function startKubeVirtStage(): Promise<KubeVirtStage> {
   const nodes = NODES_OF_STAGE;
@@ -77,11 +57,10 @@ export async function startKubeVirtStage(): Promise<KubeVirtStage> {
     const plumbline = await install(settings);
     undo.push(() => plumbline.stop());
     await plumbline.ready();
-    const wayToWebhook = await createSwitchablePort((await plumbline.webhook.ports()).port);
-    undo.push(wayToWebhook.stop);
-    await cluster.wire({ webhook: wayToWebhook.port, extender: await plumbline.extenderPort() });
+    const { port } = await plumbline.webhook.ports();
+    await cluster.wire({ webhook: port, extender: await plumbline.extenderPort() });
     for (const { name, physnets } of nodes) await reported(cluster, name, Object.keys(physnets));
-    return { ...machinesOn(cluster), cluster, wayToWebhook, stop };
+    return { ...machinesOn(cluster), cluster, stop };
   } catch (error) {
     await stop();
     throw error;

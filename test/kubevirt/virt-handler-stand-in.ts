@@ -1,35 +1,20 @@
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { createKubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
-import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
 import { at, type JsonRecord, type KubeVmi, type ObjectCondition, setCondition } from '../../sandbox/objects.ts';
 import type { ControlPlane } from '../real/control-plane.ts';
-import { listenOnLoopback } from '../real/processes.ts';
 import { silent } from '../support/logger.ts';
 import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
 import { KUBEVIRT } from './install-strategy.ts';
 
-/** The name that virt-api requires from virt-handler. */
-const SERVER = 'kubevirt.io:system:node:virt-handler';
-const PAUSED: ObjectCondition = {
-  type: 'Paused',
-  status: 'True',
-  reason: 'PausedByUser',
-  message: 'VMI was paused by user',
-};
-
 /**
  * Stands in for virt-handler on every node: guests run as soon as KubeVirt assigns their VMI to the node, stop when it
- * is deleted, are paused and resumed, and arrive immediately in a migration. It writes with virt-handler's own account.
+ * is deleted, and arrive immediately in a migration. It writes with virt-handler's own account.
  * Source: KubeVirt, pkg/virt-handler/vm.go, migration-source.go and migration-target.go.
  */
 interface VirtHandler {
-  /** The port of virt-handler's own server, which virt-api calls. */
-  readonly port: number;
   stop(): Promise<void>;
 }
 
@@ -38,49 +23,30 @@ interface VirtHandlerDeps {
   /** The administrator's client, which reads launchers. */
   readonly client: RemoteClient;
   readonly nodes: readonly EmulatedNode[];
-  readonly authority: CertificateAuthority;
   readonly onFault: (error: unknown) => void;
 }
 
 export async function createVirtHandler(deps: VirtHandlerDeps): Promise<VirtHandler> {
-  const { plane, authority } = deps;
-  const nodes = new Map<string, HandledNode>();
-  for (const node of deps.nodes) nodes.set(node.name, await createNode(deps, node));
-  const server = await serve(authority, async (verb, namespace, name) => {
-    const path = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
-    const vmi = (await plane.client.get(path)) as KubeVmi;
-    await nodes.get(vmi.status?.nodeName ?? '')?.edit(vmi, (draft) => {
-      const others = (draft.status?.conditions ?? []).filter(({ type }) => type !== 'Paused');
-      draft.status = { ...draft.status, conditions: verb === 'pause' ? [...others, paused()] : others };
-    });
-    return 202;
-  });
+  const nodes: VirtHandler[] = [];
+  for (const node of deps.nodes) nodes.push(await createNode(deps, node));
   return {
-    port: (server.address() as AddressInfo).port,
     async stop() {
-      for (const node of nodes.values()) await node.stop();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      for (const node of nodes) await node.stop();
     },
   };
-}
-
-interface HandledNode {
-  edit(vmi: KubeVmi, change: (draft: KubeVmi) => void): Promise<void>;
-  stop(): Promise<void>;
 }
 
 /** KubeVirt allows virt-handler to change only VMIs on its own node, which it recognises by the pod of the token. */
 async function createNode(
   { plane, client: admin, onFault }: VirtHandlerDeps,
   { name: node, kubelet }: EmulatedNode,
-): Promise<HandledNode> {
+): Promise<VirtHandler> {
   const pod = await createPod(plane, node);
   const token = await plane.serviceAccountToken(KUBEVIRT, 'kubevirt-handler', pod);
   const kube = createKubeClient(kubeconfigAccess(await plane.kubeconfig(pod.name, token)), 'virt-handler');
   const client = createRemoteClient({ client: kube, types: [VIRTUAL_MACHINE_INSTANCES], log: silent });
   await client.start();
-  const edit: HandledNode['edit'] = (vmi, change) =>
+  const edit = (vmi: KubeVmi, change: (draft: KubeVmi) => void): Promise<void> =>
     client
       .edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
         if (draft.metadata.uid !== vmi.metadata.uid) return;
@@ -103,7 +69,6 @@ async function createNode(
     if (type !== 'DELETED') onVmi(object);
   });
   return {
-    edit,
     async stop() {
       end();
       client.close();
@@ -121,7 +86,6 @@ function asGoWrites(condition: ObjectCondition): ObjectCondition {
 }
 
 const seconds = () => `${new Date().toISOString().slice(0, 19)}Z`;
-const paused = (): ObjectCondition => ({ ...PAUSED, lastTransitionTime: seconds() });
 
 /** virt-handler's next state for a VMI on a node; undefined: unchanged. */
 function nextState(vmi: KubeVmi): ((draft: KubeVmi) => void) | undefined {
@@ -142,7 +106,6 @@ function begin(draft: KubeVmi): void {
   const conditions = [...(draft.status?.conditions ?? [])];
   for (const type of ['LiveMigratable', 'StorageLiveMigratable'])
     setCondition(conditions, { type, status: 'True' }, seconds());
-  if (at(draft, 'spec', 'startStrategy') === 'Paused') conditions.push(paused());
   const { cores = 1, sockets = 1, threads = 1 } = (at(draft, 'spec', 'domain', 'cpu') ?? {}) as JsonRecord;
   draft.status = {
     ...draft.status,
@@ -188,20 +151,6 @@ function arrive(draft: KubeVmi): void {
     draft.status = { ...draft.status, conditions, currentCPUTopology: { cores, sockets, threads } };
   }
   draft.status = { ...draft.status, migrationState: migration };
-}
-
-type Call = (verb: string, namespace: string, name: string) => Promise<number>;
-
-async function serve(authority: CertificateAuthority, call: Call): Promise<Server> {
-  const server = createServer(authority.issue([SERVER]), (request, response) => {
-    request.resume();
-    const parts = /\/namespaces\/([^/]+)\/virtualmachineinstances\/([^/]+)\/(pause|unpause)$/.exec(request.url ?? '');
-    const [, namespace = '', name = '', verb = ''] = parts ?? [];
-    const answer = request.method === 'PUT' && parts !== null ? call(verb, namespace, name) : Promise.resolve(404);
-    void answer.then((status) => response.writeHead(status).end());
-  });
-  await listenOnLoopback(server);
-  return server;
 }
 
 /** The pod of the DaemonSet through which virt-api finds virt-handler. */

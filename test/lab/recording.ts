@@ -3,7 +3,7 @@ import type { HostDescription } from '../../model/host.ts';
 import type { HostReport } from '../../model/kubelet/report.ts';
 import type { Step } from './play.ts';
 import type { Round } from './rounds.ts';
-import type { Snapshot } from './snapshot.ts';
+import { type Snapshot, sorted } from './snapshot.ts';
 
 /** A node with one configuration of the kubelet. */
 export interface RecordedNode {
@@ -23,18 +23,12 @@ export interface RecordedRound {
   readonly steps: readonly Step[];
 }
 
-/** The changes since the previous step: pods by name, null if deleted. */
-type Change<T> = Readonly<Record<string, T | null>>;
+/** A snapshot as it is recorded. */
+type FlatSnapshot = Omit<Snapshot, 'memory'> & Partial<NonNullable<Snapshot['memory']>>;
 
-interface Changes {
-  readonly defaultSet?: string;
-  readonly cpus?: Change<Snapshot['cpus'][string]>;
-  readonly devices?: Change<Snapshot['devices'][string]>;
-  readonly cells?: NonNullable<Snapshot['memory']>['cells'];
-  readonly blocks?: Change<NonNullable<Snapshot['memory']>['blocks'][string]>;
-}
+const NOTHING: FlatSnapshot = { defaultSet: '', cpus: {}, devices: {} };
 
-const NOTHING: Snapshot = { defaultSet: '', cpus: {}, devices: {} };
+const flat = ({ memory, ...others }: Snapshot): FlatSnapshot => ({ ...others, ...memory });
 
 /** Rounds as lines of JSON: one for each configuration, then one for each step, with its changes. */
 export function writeRecording(rounds: readonly RecordedRound[]): string {
@@ -44,8 +38,12 @@ export function writeRecording(rounds: readonly RecordedRound[]): string {
       let reportBefore = initial;
       const lines = steps.map(({ actual, report, ...done }) => {
         const reported = report && changedParts(reportBefore, report);
-        const line = JSON.stringify({ ...done, changed: changesOf(before, actual), ...(report && { reported }) });
-        before = actual;
+        const line = JSON.stringify({
+          ...done,
+          changed: changedParts(before, flat(actual)),
+          ...(report && { reported }),
+        });
+        before = flat(actual);
         reportBefore = report;
         return line;
       });
@@ -69,18 +67,18 @@ export function readRecording(text: string): RecordedRound[] {
       reportBefore = report;
     } else {
       const { changed, reported, ...done } = entry;
-      before = changedBy(before, changed);
+      before = withParts(before, changed) as FlatSnapshot;
       if (reported !== undefined) reportBefore = withParts(reportBefore, reported) as HostReport;
-      rounds
-        .at(-1)
-        ?.steps.push({ ...done, actual: before, ...(reported !== undefined && { report: reportBefore }) } as Step);
+      const { cells, blocks = {}, ...others } = before;
+      const actual = sorted({ ...others, ...(cells && { memory: { cells, blocks } }) });
+      rounds.at(-1)?.steps.push({ ...done, actual, ...(reported !== undefined && { report: reportBefore }) } as Step);
     }
   }
   return rounds;
 }
 
 type Header = RecordedNode & { readonly report?: HostReport };
-type StepLine = Omit<Step, 'actual' | 'report'> & { readonly changed: Changes; readonly reported?: unknown };
+type StepLine = Omit<Step, 'actual' | 'report'> & { readonly changed: unknown; readonly reported?: unknown };
 
 /**
  * The changed parts of a JSON value, for `withParts`: in objects and in lists of the same length only the changed
@@ -118,45 +116,6 @@ function isSameKind(before: Container, after: Container): boolean {
   return !Array.isArray(before) && !Array.isArray(after);
 }
 
-function changesOf(before: Snapshot, after: Snapshot): Changes {
-  const [cells, wereCells] = [after.memory?.cells, before.memory?.cells];
-  return compact({
-    defaultSet: after.defaultSet === before.defaultSet ? undefined : after.defaultSet,
-    cpus: changedEntries(before.cpus, after.cpus),
-    devices: changedEntries(before.devices, after.devices),
-    cells: isSame(cells, wereCells) ? undefined : cells,
-    blocks: changedEntries(before.memory?.blocks ?? {}, after.memory?.blocks ?? {}),
-  });
-}
-
-function changedBy(before: Snapshot, { defaultSet, cpus, devices, cells, blocks }: Changes): Snapshot {
-  const newCells = cells ?? before.memory?.cells;
-  return {
-    defaultSet: defaultSet ?? before.defaultSet,
-    cpus: withChanges(before.cpus, cpus),
-    devices: withChanges(before.devices, devices),
-    ...(newCells && { memory: { cells: newCells, blocks: withChanges(before.memory?.blocks ?? {}, blocks) } }),
-  };
-}
-
-function changedEntries<T>(before: Readonly<Record<string, T>>, after: Readonly<Record<string, T>>): Change<T> {
-  const gone = Object.keys(before).filter((key) => !(key in after));
-  const changed = Object.entries(after).filter(([key, value]) => !isSame(value, before[key]));
-  return Object.fromEntries([...gone.map((key) => [key, null] as const), ...changed]);
-}
-
-/** Keys in order, as in every snapshot. */
-function withChanges<T>(before: Readonly<Record<string, T>>, changes: Change<T> = {}): Record<string, T> {
-  const entries = Object.entries({ ...before, ...changes }).filter((entry): entry is [string, T] => entry[1] !== null);
-  return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
 function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
-}
-
-/** Without unchanged parts. */
-function compact(changes: { readonly [K in keyof Changes]: Changes[K] | undefined }): Changes {
-  const kept = Object.entries(changes).filter(([, value]) => value !== undefined && !isSame(value, {}));
-  return Object.fromEntries(kept);
 }

@@ -161,7 +161,7 @@ function nodesUnder(mask: number): string {
   return `${CpuSet.of([...mask.toString(2)].reverse().flatMap((digit, bit) => (digit === '1' ? [bit] : [])))}`;
 }
 
-function sorted({ defaultSet, cpus, devices, memory }: Snapshot): Snapshot {
+export function sorted({ defaultSet, cpus, devices, memory }: Snapshot): Snapshot {
   return { defaultSet, cpus: ordered(cpus), devices: ordered(devices), ...(memory && { memory: ordered(memory) }) };
 }
 

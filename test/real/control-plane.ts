@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { createKubeClient, type KubeClient, KubeError } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
@@ -91,7 +90,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
   const data = await mkdtemp(join(await memoryOrDisk(), 'plumbline-etcd-'));
   const etcdUrl = `http://127.0.0.1:${etcdPort}`;
   const peerUrl = `http://127.0.0.1:${peerPort}`;
-  const etcd = start('etcd', [
+  start('etcd', [
     ...['--data-dir', data, '--listen-client-urls', etcdUrl, '--advertise-client-urls', etcdUrl],
     ...['--listen-peer-urls', peerUrl, '--initial-advertise-peer-urls', peerUrl],
     ...['--initial-cluster', `default=${peerUrl}`],
@@ -163,7 +162,6 @@ export async function startControlPlane(options: ControlPlaneOptions = {}) {
     client,
     adminKubeconfig,
     kubeconfig,
-    etcd,
     /** The running one. */
     get apiServer() {
       return apiServer;
@@ -263,20 +261,14 @@ async function writeFiles(
 }
 
 async function ready(client: KubeClient, apiServer: Program): Promise<void> {
-  const deadline = performance.now() + START_SECONDS * 1000;
-  for (;;) {
+  await until('the API server to be ready', async () => {
     apiServer.assertAlive();
-    try {
-      // The probe includes the hook that creates the default roles (system:basic-user and so on), but reports ok before
-      // the namespaces exist.
-      await probe(client, '/readyz');
-      await client.get('/api/v1/namespaces/default', { timeout: 2 });
-      return;
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-    }
-    await delay(100);
-  }
+    // The probe includes the hook that creates the default roles (system:basic-user and so on), but reports ok before
+    // the namespaces exist.
+    await probe(client, '/readyz');
+    await client.get('/api/v1/namespaces/default', { timeout: 2 });
+    return true;
+  });
 }
 
 interface Resource {
@@ -284,9 +276,6 @@ interface Resource {
   readonly kind: string;
   readonly namespaced: boolean;
 }
-
-/** A new definition is served a moment later. */
-const DISCOVERY_SECONDS = 30;
 
 async function createObjects(client: KubeClient, objects: readonly KubernetesObject[]): Promise<void> {
   for (const object of objects) {
@@ -317,16 +306,13 @@ async function served(client: KubeClient, { kind, spec }: KubernetesObject): Pro
   }
 }
 
-async function discover(client: KubeClient, { apiVersion, kind }: KubernetesObject): Promise<Resource> {
+/** A new definition is served a moment later. */
+function discover(client: KubeClient, { apiVersion, kind }: KubernetesObject): Promise<Resource> {
   const path = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  const deadline = performance.now() + DISCOVERY_SECONDS * 1000;
-  for (;;) {
-    const list = (await client.get(path).catch(() => ({ resources: [] }))) as { resources: Resource[] };
-    const found = list.resources.find((one) => one.kind === kind && !one.name.includes('/'));
-    if (found !== undefined) return found;
-    if (performance.now() > deadline) throw new Error(`the API server knows no ${apiVersion} ${kind}`);
-    await delay(100);
-  }
+  return until(`${apiVersion} ${kind} to be served`, async () => {
+    const { resources } = (await client.get(path)) as { resources: Resource[] };
+    return resources.find((one) => one.kind === kind && !one.name.includes('/'));
+  });
 }
 
 /** A probe answers `ok`, which is not JSON. */

@@ -13,7 +13,6 @@ export interface Program {
   readonly ended: string | undefined;
   /** Throws with the end of the log if the program has ended. */
   assertAlive(): void;
-  signal(signal: NodeJS.Signals): void;
   stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -43,7 +42,6 @@ export function startProgram(name: string, path: string, args: readonly string[]
       const last = readFileSync(logFile, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
       throw new Error(`${name} ended with ${how()}:\n${last}`);
     },
-    signal: (signal) => void child.kill(signal),
     async stop(signal = 'SIGTERM') {
       if (!running()) return;
       child.kill(signal);

@@ -77,7 +77,7 @@ async function take(
 function startWear({ gate, daemons }: World): () => void {
   const timers = [
     setInterval(() => gate.cutWatches(), WATCH_SECONDS * 1000),
-    setInterval(() => void daemons.certificate.rotate(), RENEWAL_SECONDS * 1000),
+    setInterval(() => void daemons.rotateCertificate(), RENEWAL_SECONDS * 1000),
   ];
   return () => {
     for (const timer of timers) clearInterval(timer);

@@ -11,11 +11,6 @@ export interface PreviousRelease {
   readonly name: string;
 }
 
-export const PREVIOUS_RELEASE = {
-  name: 'the previous release',
-  install: 'name the folder of its bundles in PLUMBLINE_PREVIOUS, or fetch the tags of the releases (git fetch --tags)',
-};
-
 let found: PreviousRelease | undefined;
 
 /** From the folder in PLUMBLINE_PREVIOUS, otherwise built from the newest release tag; undefined without either. */

@@ -23,8 +23,7 @@ export interface Observer {
   stop(): void;
 }
 
-/** As real time, however fast the clocks go. */
-const INTERVAL_MILLISECONDS = 20 * Number(process.env['PLUMBLINE_TEST_SPEED'] ?? 1);
+const INTERVAL_MILLISECONDS = 20;
 
 /** Checks the cluster repeatedly: the API, the kubelets' files, the kernel's masks. It uses no daemon. */
 export function startObserver(client: LocalClient, nodes: readonly ObservedNode[], namespace: string): Observer {

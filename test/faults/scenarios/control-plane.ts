@@ -2,8 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Scenario } from './scenario.ts';
 
 const BOTH = ['sandbox', 'real'] as const;
-/** Until the daemons have opened their watches again: see SILENCE_SECONDS in kube/watch-stream.ts. */
-const FROZEN_MILLISECONDS = 140_000;
 
 /** Faults of the API server and of the connection to it. */
 export const CONTROL_PLANE: readonly Scenario[] = [
@@ -27,21 +25,6 @@ export const CONTROL_PLANE: readonly Scenario[] = [
     },
   },
   {
-    name: 'etcd-paused',
-    title: 'etcd is stopped and continued (on the sandbox: requests are accepted and answered late)',
-    on: BOTH,
-    vms: 120,
-    admissionsMayFail: true,
-    async run({ world: { real, gate }, random }) {
-      const paused = 6000 + random.below(6000);
-      if (real === undefined) gate.behave({ mute: true });
-      else real.plane.etcd.signal('SIGSTOP');
-      await delay(paused);
-      if (real === undefined) gate.behave({});
-      else real.plane.etcd.signal('SIGCONT');
-    },
-  },
-  {
     name: 'watch-cut',
     title: 'every watch is interrupted repeatedly',
     on: BOTH,
@@ -54,30 +37,19 @@ export const CONTROL_PLANE: readonly Scenario[] = [
     },
   },
   {
-    name: 'frozen',
-    title: 'every open connection freezes without an error; new ones work',
-    on: BOTH,
-    vms: 120,
-    admissionsMayFail: true,
-    async run({ world: { gate } }) {
-      gate.freezeOpen();
-      await delay(FROZEN_MILLISECONDS);
-    },
-  },
-  {
     name: 'expired',
     title: 'watches are answered with 410 (and on the real one, older versions are compacted away)',
     on: BOTH,
     vms: 120,
     admissionsMayFail: true,
     async run({ world: { real, gate }, random, note }) {
-      gate.behave({ expireWatches: true });
+      gate.expireWatches(true);
       for (let i = 0; i < 10; i++) {
         gate.cutWatches();
         await delay(100 + random.below(500));
         if (i === 5) await real?.plane.compact();
       }
-      gate.behave({});
+      gate.expireWatches(false);
       note(`${gate.expired} watches were answered with 410`);
       if (gate.expired === 0) throw new Error('no watch was answered with 410');
     },

@@ -39,7 +39,7 @@ export const DAEMONS: readonly Scenario[] = [
     async run({ world, random, note }) {
       const probe = startAdmissionProbe(world);
       for (let i = 0; i < 15; i++) {
-        await world.daemons.certificate.rotate();
+        await world.daemons.rotateCertificate();
         await delay(900 + random.below(200));
       }
       const { sent, failures } = await probe.stop();

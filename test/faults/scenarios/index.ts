@@ -1,8 +1,7 @@
 import { CONTROL_PLANE } from './control-plane.ts';
 import { DAEMONS } from './daemons.ts';
-import { DAY } from './day.ts';
 import { ON_NODES } from './nodes.ts';
 import type { Scenario } from './scenario.ts';
 import { UPGRADE } from './upgrade.ts';
 
-export const SCENARIOS: readonly Scenario[] = [...CONTROL_PLANE, ...ON_NODES, ...DAEMONS, UPGRADE, DAY];
+export const SCENARIOS: readonly Scenario[] = [...CONTROL_PLANE, ...ON_NODES, ...DAEMONS, UPGRADE];

@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DPU_READY_CONDITION } from '../../../model/names.ts';
 import { NODES as NODE_TYPE } from '../../../sandbox/api-server/built-in-types.ts';
-import { DPU_NODE, NODES, VSWITCH_NODE } from '../world/nodes.ts';
+import { DPU_NODE, VSWITCH_NODE } from '../world/nodes.ts';
 import type { FaultContext, Scenario } from './scenario.ts';
 
 const BOTH = ['sandbox', 'real'] as const;
@@ -18,15 +18,6 @@ export const ON_NODES: readonly Scenario[] = [
     on: BOTH,
     vms: 120,
     run: dpuClock,
-  },
-  {
-    name: 'kubelet-socket',
-    title: 'the kubelet’s sockets disappear, then the kubelet starts again',
-    on: BOTH,
-    vms: 120,
-    // A pod that is admitted before its device plugin is back fails, as on a real kubelet.
-    launchersMayFail: true,
-    run: kubeletSocket,
   },
   {
     name: 'disk-full',
@@ -57,21 +48,6 @@ async function dpuClock({ world, random, note }: FaultContext): Promise<void> {
   end();
   note('12 jumps');
   if (dead.length > 0) throw new Error(`the DPU was taken for dead: ${dead[0]}`);
-}
-
-async function kubeletSocket({ world, random }: FaultContext): Promise<void> {
-  for (const { name } of NODES) {
-    const { kubeletDirectory, kubelet } = world.node(name);
-    const sockets = ['pod-resources/kubelet.sock', 'device-plugins/kubelet.sock'].map((path) =>
-      join(kubeletDirectory, path),
-    );
-    for (const socket of sockets) await rename(socket, `${socket}.gone`);
-    await delay(500 + random.below(2500));
-    for (const socket of sockets) await rm(`${socket}.gone`);
-    await kubelet.stop();
-    await delay(random.below(1000));
-    await kubelet.start();
-  }
 }
 
 /** A small file system over the agent's directory, with a file that fills it. */

@@ -1,5 +1,5 @@
 import type { Random } from '../../lab/random.ts';
-import type { Life, Load } from '../load.ts';
+import type { Load } from '../load.ts';
 import type { Ground, World } from '../world/world.ts';
 
 /** A fault while VMs come and go. */
@@ -17,10 +17,6 @@ export interface Scenario {
   readonly noRefusals?: true;
   /** Whether a placed launcher may end before it runs, or for which reasons; its VM is created again. */
   readonly launchersMayFail?: true | RegExp;
-  /** The lifetime of a VM. Default: a moment. */
-  readonly lifeMilliseconds?: Life;
-  /** Seconds within which every waiting VM must be placed after the fault, if not those of the ground. */
-  readonly limitSeconds?: number;
   /** The bundles of the daemons, if not those of this build. */
   readonly from?: () => string | undefined;
   /** Whether the node with an Open vSwitch has a real one if installed. Otherwise a stand-in. */
@@ -35,8 +31,6 @@ export interface FaultContext {
   readonly world: World;
   readonly load: Load;
   readonly random: Random;
-  /** The length of a scenario that has none of its own. */
-  readonly hours: number;
   /** Adds a line to the printed result. */
   readonly note: (text: string) => void;
 }

@@ -1,6 +1,6 @@
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, request, Agent as TlsAgent } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 
 /**
@@ -15,20 +15,11 @@ export interface ApiGate {
   open(): Promise<void>;
   /** Interrupts every open watch. */
   cutWatches(): void;
-  /** Freezes the open connections: nothing passes any more, without an error. New ones work. */
-  freezeOpen(): void;
-  /** The behaviour for requests from now on. */
-  behave(how: Behaviour): void;
+  /** Whether watches get 410 from now on: the version is too old. */
+  expireWatches(areExpired: boolean): void;
   /** Watches that were answered with 410. */
   readonly expired: number;
   stop(): Promise<void>;
-}
-
-export interface Behaviour {
-  /** The gate accepts requests, and forwards them only after this has ended. */
-  readonly mute?: boolean;
-  /** Watches get 410: the version is too old. */
-  readonly expireWatches?: boolean;
 }
 
 const GONE = {
@@ -46,11 +37,7 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
   const target = new URL(server);
   const agent = new TlsAgent({ keepAlive: true, ca: serverCa });
   const watches = new Set<ServerResponse>();
-  const sockets = new Set<Socket>();
-  const frozen = new WeakSet<Socket>();
-  let behaviour: Behaviour = {};
-  let heard: Promise<void> = Promise.resolve();
-  let hear: () => void = () => undefined;
+  let areWatchesExpired = false;
   let expired = 0;
   let port = 0;
 
@@ -61,9 +48,8 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
       (answer) => {
         outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
         outgoing.flushHeaders();
-        answer.on('data', (bytes) => frozen.has(incoming.socket) || outgoing.write(bytes));
-        answer.on('end', () => frozen.has(incoming.socket) || outgoing.end());
         answer.on('error', () => outgoing.destroy());
+        answer.pipe(outgoing);
       },
     );
     forwarded.on('error', () => outgoing.destroy());
@@ -71,12 +57,9 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
     incoming.pipe(forwarded);
   };
 
-  const handle = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
-    const { mute = false, expireWatches = false } = behaviour;
-    if (mute) await heard;
-    if (frozen.has(incoming.socket) || outgoing.destroyed) return;
+  const handle = (incoming: IncomingMessage, outgoing: ServerResponse) => {
     if (isWatch(incoming)) {
-      if (expireWatches) {
+      if (areWatchesExpired) {
         expired++;
         outgoing.writeHead(200, { 'content-type': 'application/json' });
         outgoing.end(`${JSON.stringify({ type: 'ERROR', object: GONE })}\n`);
@@ -88,13 +71,7 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
     pass(incoming, outgoing);
   };
 
-  const create = () =>
-    createTlsServer({ ...authority.issue(['127.0.0.1']), keepAliveTimeout: 120_000 }, (incoming, outgoing) => {
-      void handle(incoming, outgoing);
-    }).on('secureConnection', (socket: Socket) => {
-      sockets.add(socket);
-      socket.once('close', () => sockets.delete(socket));
-    });
+  const create = () => createTlsServer({ ...authority.issue(['127.0.0.1']), keepAliveTimeout: 120_000 }, handle);
   let listener = create();
   const open = async () => {
     listener = create();
@@ -117,15 +94,8 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
     cutWatches() {
       for (const watch of watches) watch.destroy();
     },
-    freezeOpen() {
-      for (const socket of sockets) frozen.add(socket);
-    },
-    behave(how) {
-      behaviour = how;
-      hear();
-      heard = new Promise((resolve) => {
-        hear = resolve;
-      });
+    expireWatches(areExpired) {
+      areWatchesExpired = areExpired;
     },
     get expired() {
       return expired;

@@ -5,6 +5,7 @@ import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
 import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
 import type { SchedulerProgram } from '../../real/control-plane.ts';
+import { mountSecret } from '../../support/mounted-secret.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ApiGate } from './api-gate.ts';
 import { startForwarder } from './forwarder.ts';
@@ -12,7 +13,6 @@ import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
 import { lastingPort } from './ports.ts';
 import { createReplicas, type Replicas } from './replicas.ts';
 import { schedulerPair } from './scheduler-pair.ts';
-import { type ServingPair, servingPair } from './serving-pair.ts';
 import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
 import { redirect } from './through-gate.ts';
 
@@ -29,8 +29,8 @@ export interface Daemons {
   readonly ports: { readonly webhook: number; readonly extender: number };
   /** Connections to the webhook's Service that no pod accepted at once. */
   readonly webhookRefused: number;
-  /** The webhook's. */
-  readonly certificate: ServingPair;
+  /** Writes a new certificate of the webhook. */
+  rotateCertificate(): Promise<void>;
   /** The directory of an agent's files, and the file with the offset of the DPU's clock (milliseconds). */
   stateDirectory(node: string): string;
   readonly dpuClock: string;
@@ -57,10 +57,6 @@ export interface DaemonsOptions {
 /** Parameters of a process in addition to the program's own arguments. */
 export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 
-/** The options of the shipped image replace NODE_OPTIONS of this process. */
-const CLOCK =
-  process.env['PLUMBLINE_TEST_SPEED'] === undefined ? [] : ['--require', join(import.meta.dirname, 'fast-clock.cjs')];
-
 /** Of webhook and extender. */
 const REPLICAS = 2;
 
@@ -84,19 +80,24 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     const file = join(dist, `${program}.cjs`);
     const given = {
       args: [...args, ...serving, ...probes],
-      ...together({ nodeArgs: CLOCK, env: shippedNodeOptions(program) }, together(options.process, more)),
+      ...together({ env: shippedNodeOptions(program) }, together(options.process, more)),
     };
     const daemon = supervise({ name, program: file, directory, port, probePort, ...given });
     all.push(daemon);
     return daemon;
   };
 
-  const certificate = await servingPair(await folder(directory, 'webhook-tls'), cluster.authority, WEBHOOK);
+  const issue = () => {
+    const { cert, key } = cluster.authority.issue([`${WEBHOOK}.plumbline-system.svc`, 'localhost', '127.0.0.1']);
+    return { 'tls.crt': cert, 'tls.key': key };
+  };
+  const secret = await mountSecret(join(directory, 'webhook-tls'), issue());
+  const certificate = ['--cert-file', secret.path('tls.crt'), '--key-file', secret.path('tls.key')];
   const { startScheduler } = options;
   const webhookConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'webhook' })];
   const extenderConfig = ['--kubeconfig', await through.kubeconfig({ kind: 'scheduler-plugin' })];
   const webhooks = await createReplicas(REPLICAS, options.dist, (i, dist) =>
-    start(`webhook-${i}`, 'webhook', [...certificate.args, ...webhookConfig], {}, dist),
+    start(`webhook-${i}`, 'webhook', [...certificate, ...webhookConfig], {}, dist),
   );
   const schedulers = startScheduler === undefined ? 1 : REPLICAS;
   const extenders = await createReplicas(schedulers, options.dist, async (i, dist) => {
@@ -137,7 +138,7 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
       return found;
     },
     ports: { webhook: webhook.port, extender: extenders.pods[0]?.port ?? 0 },
-    certificate,
+    rotateCertificate: () => secret.write(issue()),
     stateDirectory,
     dpuClock,
     async ready(seconds) {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../../cli/demo/until.ts';
 import { plumbline } from '../../cli/run.ts';
 import { spoken } from '../../cli/spoken.ts';
@@ -66,9 +65,7 @@ export const migrationCases: Cases = (stage) => {
   });
 };
 
-/** Seconds for which the webhook is down. */
-const OUTAGE_SECONDS = 10;
-/** Launchers that kubelets, quotas and webhooks refuse, and KubeVirt's reaction. */
+/** Launchers that a quota refuses. */
 export const refusalCases: Cases = (stage) => {
   describe('refused launchers', () => {
     it('a quota denies with KubeVirt’s side containers in the sum, and explain names the owner of each CPU', async () => {
@@ -94,27 +91,6 @@ export const refusalCases: Cases = (stage) => {
       const { why, help } = spoken(stdout);
       assert.match(why, /6015m/);
       assert.match(help.join(), /side containers/);
-      await remove(vm);
-    });
-
-    it('no launcher is admitted unpadded while the webhook is down, and the VM starts by itself', async () => {
-      const { create, launcher, launchers, wayToWebhook, events, remove } = stage();
-      await wayToWebhook.cut();
-      const vm = machine('away');
-      try {
-        await create(vm);
-        await until('a refused launcher', PATIENCE, () =>
-          events(vm.metadata.name).find((message) => message.includes('failed calling webhook')),
-        );
-        await delay(OUTAGE_SECONDS * 1000);
-        assert.deepEqual(launchers(vm.metadata.name), []);
-      } finally {
-        await wayToWebhook.restore();
-      }
-      // KubeVirt's pause doubles with each refusal, so it is about as long as the outage was.
-      const pod = await until('the launcher', 3 * OUTAGE_SECONDS + PATIENCE, () => launchers(vm.metadata.name)[0]);
-      assert.equal(cpusOf(pod), '10');
-      await launcher(vm.metadata.name);
       await remove(vm);
     });
   });

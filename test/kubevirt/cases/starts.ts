@@ -3,15 +3,14 @@ import { request } from 'node:https';
 import { until } from '../../../cli/demo/until.ts';
 import { createKubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
-import { EVENTS, NODE_TOPOLOGIES, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
+import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
-import { machineCpus } from '../../../sandbox/qemu/guests.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { cpusOf, machine, PATIENCE, WHOLE_CORES } from '../machines.ts';
-import { type Cases, type KubeVirtStage, PINNING_NODE } from '../stage.ts';
+import type { Cases, KubeVirtStage } from '../stage.ts';
 
 /** A kube-scheduler without an extender, as in a cluster without Plumbline. */
 const PLAIN = 'plain-scheduler';
@@ -95,30 +94,9 @@ function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
   return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
 }
 
-/** Running VMs: resumed, evicted or left alone. */
+/** Evictions of launchers. */
 export const runningCases: Cases = (stage) => {
-  describe('running VMs', () => {
-    it('a VM with a CPU mask starts paused, is pinned, and is resumed by the extender through the real virt-api', async () => {
-      const { client, cluster, create, untilPhase, vmi, remove } = stage();
-      const report = cluster.client.get(NODE_TOPOLOGIES, undefined, PINNING_NODE);
-      assert.ok(report !== undefined);
-      const [cpu = 0] = await machineCpus();
-      const spec = { nodeSelector: { 'kubernetes.io/hostname': PINNING_NODE } };
-      const vm = machine('masked', { annotations: { 'plumbline.dev/cpu-mask': String(cpu) }, cpu: { cores: 1 }, spec });
-      await create(vm);
-      await untilPhase('masked', 'Running');
-      await until('the extender to resume it', PATIENCE, () =>
-        cluster.client.list(EVENTS).find(({ reason }) => reason === 'ResumedAfterPinning'),
-      );
-      const paused = () => vmi('masked')?.status?.conditions?.some(({ type }) => type === 'Paused');
-      await until('the guest to run', PATIENCE, () => paused() === false || undefined);
-      // A second request is refused, because it is no longer paused. The check is about the accepted type, so 409 and
-      // not 406.
-      const path = '/apis/subresources.kubevirt.io/v1/namespaces/vms/virtualmachineinstances/masked/unpause';
-      await assert.rejects(client.replace(path, {}), /409 Conflict: .*VMI is not paused/);
-      await remove(vm);
-    });
-
+  describe('evictions', () => {
     it('an eviction of a launcher that never started is denied for LiveMigrate, and the extender deletes the launcher instead', async () => {
       const { client, cluster, create, launcher, remove } = stage();
       const spec = { evictionStrategy: 'LiveMigrate', nodeSelector: { 'kubernetes.io/hostname': 'nowhere' } };
@@ -157,6 +135,7 @@ export const runningCases: Cases = (stage) => {
     });
   });
 };
+
 const FOUR = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
 const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
 const KUBEVIRT_CR = '/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt';
@@ -190,6 +169,7 @@ export const featureCases: Cases = (stage) => {
     });
   });
 };
+
 /** A VM whose template has nothing of its own: what KubeVirt adds reaches the launcher. */
 export const instancetypeCases: Cases = (stage) => {
   it('a VMI with vCPUs of an instancetype and the annotation of a preference has a padded launcher', async () => {

@@ -3,13 +3,11 @@ import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
 import { KUBEVIRT } from './kubevirt.ts';
 import type { Scenario } from './scenario.ts';
-import { SHARED_CPUS } from './shared-cpus.ts';
 
 /** Every scenario, in the order of `--scenario all`. */
 export const SCENARIOS: readonly Scenario[] = [
   INSTALLED,
   FAULTS_SCENARIO,
-  SHARED_CPUS,
   GATE,
   // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import { parse, stringify } from 'yaml';
 import * as z from 'zod';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { sleep } from '../../../runtime/time.ts';
 import { KUBELET_ROOT } from '../guest.ts';
 import { CPU_CHECKPOINT } from '../snapshot.ts';
-import { POLICY_NONE, reconfigureKubelet } from './guest-kubelet.ts';
 import { assertRuns } from './placement.ts';
 import type { Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
@@ -12,6 +12,14 @@ import { assertOff, switchCpus, switchStatus } from './switch-masks.ts';
 
 /** Seconds: longer than the agent waits before it uses free CPUs, and before it checks held ones again. */
 const LONG_ENOUGH = 25;
+
+const CONFIG = '/etc/lab/kubelet.yaml';
+const CHECKPOINT = `${KUBELET_ROOT}/${CPU_CHECKPOINT}`;
+
+const kubeletConfig = z.looseObject({ kind: z.literal('KubeletConfiguration') });
+
+/** Policy `none` accepts no options of the static one: a kubelet with such options does not start. */
+const POLICY_NONE = { cpuManagerPolicy: 'none', cpuManagerPolicyOptions: undefined } as const;
 
 const checkpoint = z.object({ policyName: z.string(), entries: z.record(z.string(), z.unknown()).nullish() });
 
@@ -31,7 +39,7 @@ export async function keepsOffRunningContainers(scene: Scene): Promise<void> {
   await holds(
     'a kubelet with policy none writes a checkpoint without owners, and the container keeps running',
     async () => {
-      const text = await lab.run(`cat ${KUBELET_ROOT}/${CPU_CHECKPOINT}`);
+      const text = await lab.run(`cat ${CHECKPOINT}`);
       const { policyName, entries } = checkpoint.parse(JSON.parse(text));
       assert.deepEqual([policyName, entries ?? {}], ['none', {}]);
       assert.equal(await cpusOfContainer(scene, pod), owned);
@@ -67,4 +75,30 @@ async function cpusOfContainer({ lab }: Scene, { uid }: ScenePod): Promise<strin
   // The sandbox is on every CPU; the container is the younger one of the two.
   const files = (await lab.run(`ls -t $(${containers})`)).trim().split('\n');
   return (await lab.run(`cat ${files[0]}`)).trim();
+}
+
+/**
+ * Restarts the kubelet with other settings and without the state of its CPU manager, as operators do, because a kubelet
+ * with the state of another policy does not start. Pods keep running. At the end of the scenario it has its own
+ * settings again.
+ * @param settings of its configuration; undefined removes one
+ * @returns a function that restores its settings before the end of the scenario
+ */
+async function reconfigureKubelet(
+  { lab, undo }: Scene,
+  settings: Readonly<Record<string, unknown>>,
+): Promise<() => Promise<void>> {
+  const before = await lab.run(`cat ${CONFIG}`);
+  const configure = async (text: string) => {
+    await lab.run(`systemctl stop kubelet && cat >${CONFIG} && rm -f ${CHECKPOINT} && systemctl start kubelet`, text);
+  };
+  let isOwn = false;
+  const back = async () => {
+    if (isOwn) return;
+    isOwn = true;
+    await configure(before);
+  };
+  undo(back);
+  await configure(stringify({ ...kubeletConfig.parse(parse(before)), ...settings }));
+  return back;
 }

@@ -45,22 +45,14 @@ describe('the demo on a real control plane', function () {
       [held, reports.map(({ step }) => step)],
       [true, ['rejected', 'installed', 'placed', 'switched', 'pinned', 'dpu-dead', 'dpu-back']],
     );
-    const data = Object.fromEntries(reports.map((report) => [report.step, report.data]));
-    assert.equal(data['rejected']?.['reason'], 'SMTAlignmentError');
-    assert.equal(data['placed']?.['node'], 'numa1');
-    assert.deepEqual(data['placed']?.['cells'], [1]);
-    assert.deepEqual([data['pinned']?.['pinned'], data['pinned']?.['node']], [true, 'smt-off']);
-    assert.match(
-      String(data['pinned']?.['refusal']),
-      /denied the request: plumbline: .* has entries for 3 vCPUs, but the VM has 2/,
-    );
-    const said = String(data['dpu-dead']?.['reason']);
-    const silent = /DPU not ready: dead, last renewal \d+ s ago/.exec(said)?.[0] ?? 'DPU not ready';
+    const { data } = reports.find(({ step }) => step === 'dpu-dead') ?? {};
+    const refusal = String(data?.['reason']);
+    const silent = /DPU not ready: dead, last renewal \d+ s ago/.exec(refusal)?.[0] ?? 'DPU not ready';
     const elsewhere = { unresolvable: true, reasons: ["node(s) didn't match Pod's node affinity/selector"] };
     const misfits = new Map([
       ['dpu', { unresolvable: true, reasons: [silent] }],
       ...['smt2', 'smt-off', 'numa1'].map((node) => [node, elsewhere] as const),
     ]);
-    assert.equal(said, fitErrorMessage(misfits.size, misfits), 'the sandbox’s scheduler says the same');
+    assert.equal(refusal, fitErrorMessage(misfits.size, misfits), 'the sandbox’s scheduler says the same');
   });
 });

@@ -47,11 +47,7 @@ export const KUBEVIRT_STAND_IN: KubeVirt = {
 /** The part of virt-api, and of virt-handler when the guest runs again. */
 async function unpause(client: RemoteClient, namespace: string, name: string): Promise<VirtApiAnswer> {
   const vmi = client.get(VIRTUAL_MACHINE_INSTANCES, namespace, name);
-  if (vmi !== undefined && vmi.status?.phase !== 'Running') {
-    return { status: 409, body: failure(409, 'Conflict', 'VMI is not running') };
-  }
   const isPaused = vmi?.status?.conditions?.some(({ type }) => type === 'Paused') === true;
-  if (vmi === undefined) return { status: 404, body: failure(404, 'NotFound', `there is no VMI ${name}`) };
   if (!isPaused) return { status: 409, body: failure(409, 'Conflict', 'VMI is not paused') };
   await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
     draft.status = {

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../../support/eventually.ts';
 import { needs, pathOf } from '../../support/parts.ts';
+import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons.ts';
 import { type Program, startProgram } from '../processes.ts';
-import { createDpuScene, type DpuScene, DURATION, INTERVAL, NODE } from './stage.ts';
+import { createDpuScene, type DpuScene } from './stage.ts';
 
 /** Seconds between two looks at the lease. */
 const PERIOD = Math.min(INTERVAL, DURATION / 4);
@@ -24,6 +25,7 @@ interface Lease {
 describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writes', function () {
   needs('controlPlane');
   needs('kubectl');
+  needs('root');
   needs('musl');
   needs('make');
   needs('ovnKubernetes');
@@ -43,7 +45,7 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
   });
 
   const run = (name: string, ...more: readonly string[]) => {
-    const { plane } = scene.installed;
+    const { plane } = scene;
     const args = ['--kubeconfig', plane.adminKubeconfig, '--node', NODE, '--namespace', 'ovn-kubernetes'];
     const timing = ['--renew-interval', `${INTERVAL}s`, '--lease-duration', `${DURATION}s`];
     const log = join(plane.directory, `${name}.log`);
@@ -54,7 +56,7 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
     readFileSync(monitor.logFile, 'utf8')
       .match(/^ready=.*$/gm)
       ?.at(-1) ?? '';
-  const lease = async () => (await scene.installed.plane.client.get(LEASE)) as Lease;
+  const lease = async () => (await scene.plane.client.get(LEASE)) as Lease;
 
   it('the gate is closed without a Lease, and OVN-Kubernetes’ own host side is not ready either', async () => {
     monitor = run('ovn-kubernetes-monitor', '--monitor');

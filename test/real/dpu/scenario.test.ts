@@ -7,7 +7,8 @@ import { type RealOvs, startRealOvs } from '../../node-agent/real-ovs.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs } from '../../support/parts.ts';
 import { onControlPlane } from '../control-plane.ts';
-import { createDpuScene, type DpuScene, DURATION, INTERVAL, NODE } from './stage.ts';
+import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons.ts';
+import { createDpuScene, type DpuScene } from './stage.ts';
 
 /** Seconds between two looks at the lease. */
 const PERIOD = Math.min(INTERVAL, DURATION / 4);
@@ -16,6 +17,7 @@ const SLACK = 4;
 
 describe('a DPU that is missing, starts, dies and starts again, with real daemons, API server, scheduler and Open vSwitch', function () {
   onControlPlane(this);
+  needs('root');
   needs('openVswitch');
   needs('musl');
   needs('make');

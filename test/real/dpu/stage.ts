@@ -1,74 +1,50 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
-import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import { createGateFixture, PASS } from '../../native/gate.ts';
-import { buildOnce, root } from '../../support/bundles.ts';
-import { DPUS, installAgents, WITH_DPUS } from '../node-agent/installed.ts';
+import { DPU_WORKER } from '../install/daemons.ts';
+import { install } from '../install/installation.ts';
+import type { SeenPod } from '../scheduler/stage.ts';
 
-/** In seconds. */
-export const INTERVAL = 1;
-export const DURATION = 4;
-export const NODE = 'worker-dpu';
-const SYSTEM = 'plumbline-system';
-
-/** A real control plane with the extender for its scheduler, and one node whose network runs on a DPU. */
+/** A complete installation, with a node whose network runs on a DPU; its agents start in the tests. */
 export type DpuScene = Awaited<ReturnType<typeof createDpuScene>>;
 
-export interface PodObject {
-  readonly metadata: { readonly uid: string; readonly deletionTimestamp?: string };
-  readonly spec: { readonly nodeName?: string };
-  readonly status: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
-  };
-}
-
-/** A copy of the current bundles, so that dist/ may change while the test runs. */
-function copyOfBundles(): string {
-  buildOnce();
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-dist-'));
-  cpSync(join(root, 'dist'), join(directory, 'dist'), { recursive: true });
-  symlinkSync(join(root, 'node_modules'), join(directory, 'node_modules'));
-  return join(directory, 'dist');
-}
+const PODS = '/api/v1/namespaces/default/pods';
 
 export async function createDpuScene() {
-  const dist = copyOfBundles();
-  const installed = await installAgents([NODE], WITH_DPUS);
-  const { plane } = installed;
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-dpu-'));
-  mkdirSync(join(directory, 'kubelet'));
-  const cni = ['cni-conf-dir', 'cni-bin-dir'].flatMap((name) => [`--${name}`, join(directory, name)]);
-  const daemons: DaemonProcess[] = [];
-  const start = async (name: string, daemon: string, args: readonly string[]) => {
-    const serial = `${name}-${daemons.length}`;
-    const made = startDaemon({ name: serial, program: join(dist, `${daemon}.cjs`), args, directory });
-    daemons.push(made);
-    await made.ports();
-    return made;
-  };
-  const timing = ['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)];
-  const base = '/api/v1/namespaces/default/pods';
+  const installed = await install();
+  const { client } = installed;
+  await installed.startPair('pair');
   const gate = createGateFixture();
+  const runDirectory = join(installed.nodes.get(DPU_WORKER)!.kubelet.directory, '..');
   /** Calls the host's gate for a network. */
   const callGate = (verb: string) => {
     const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };
-    return gate.call({ verb, conf, environment: { PLUMBLINE_RUN_DIR: directory } });
+    return gate.call({ verb, conf, environment: { PLUMBLINE_RUN_DIR: runDirectory } });
   };
   /** The node's DPUReady condition: its status and reason. */
   const condition = async (): Promise<string | undefined> => {
-    const { status } = (await plane.client.get(`/api/v1/nodes/${NODE}`)) as {
+    const { status } = (await client.get(`/api/v1/nodes/${DPU_WORKER}`)) as {
       status: { conditions?: { type: string; status: string; reason: string }[] };
     };
     const ready = status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady');
     return ready && `${ready.status} ${ready.reason}`;
   };
+  /** Creates a pod for the scheduler, which only the node may run. @returns its uid */
+  const createPod = async (name: string, more: object = {}): Promise<string> => {
+    const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
+    const spec = {
+      schedulerName: 'plumbline-scheduler',
+      nodeSelector: { 'kubernetes.io/hostname': DPU_WORKER },
+      containers: [{ name: 'main', image: 'x', resources }],
+      tolerations: [{ operator: 'Exists' }],
+      ...more,
+    };
+    const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
+    const { metadata } = (await client.create(PODS, object)) as SeenPod;
+    return metadata.uid;
+  };
 
-  await describeNode();
-  await startScheduler();
   return {
-    installed,
+    plane: installed.plane,
     callGate,
     /** The code of the gate's error; undefined if it lets the call pass. */
     async gateCode(verb = 'ADD'): Promise<unknown> {
@@ -77,88 +53,22 @@ export async function createDpuScene() {
     },
     condition,
     isCondition: (status: string) => async () => (await condition())?.startsWith(status) === true,
-    async startHost(...more: string[]) {
-      // The kubeconfig of the client of this account.
-      await installed.agent(NODE);
-      return start('host', 'node-agent', [
-        ...['--node-name', NODE, '--mode', 'dpu-host', '--probe-port', '0', '--kubelet-endpoint', ''],
-        ...['--kubeconfig', join(plane.directory, `agent-${NODE}.kubeconfig`)],
-        ...['--kubelet-dir', join(directory, 'kubelet')],
-        ...['--gate', 'on', '--gate-status', 'on', '--run-dir', directory, ...cni],
-        ...timing,
-        ...more,
-      ]);
-    },
-    async startDpu(rundir: string) {
-      await installed.account(DPUS, NODE);
-      return start('dpu', 'node-agent', [
-        ...['--node-name', NODE, '--mode', 'dpu', '--probe-port', '0', '--ovs-rundir', rundir],
-        ...['--kubeconfig', join(plane.directory, `${DPUS}-${NODE}.kubeconfig`)],
-        ...timing,
-      ]);
-    },
+    startHost: (...flags: string[]) => installed.startAgent(DPU_WORKER, '--gate-status', 'on', ...flags),
+    startDpu: (rundir: string) => installed.startDpu(rundir),
     pod: createPod,
     /** Creates a pod that runs on the node, with a status as from its kubelet. @returns its uid */
     async runningPod(name: string) {
-      const uid = await createPod(name, { nodeName: NODE });
+      const uid = await createPod(name, { nodeName: DPU_WORKER });
       const state = { running: { startedAt: '2026-01-01T00:00:00Z' } };
       const main = { name: 'main', image: 'x', imageID: 'x', ready: true, restartCount: 0, started: true, state };
       const status = { phase: 'Running', containerStatuses: [main] };
-      await plane.client.patch(`${base}/${name}/status`, 'application/merge-patch+json', { status });
+      await client.patch(`${PODS}/${name}/status`, 'application/merge-patch+json', { status });
       return uid;
     },
-    readPod: async (name: string) => (await plane.client.get(`${base}/${name}`)) as PodObject,
+    readPod: async (name: string) => (await client.get(`${PODS}/${name}`)) as SeenPod,
     async stop() {
-      await Promise.all(daemons.map((daemon) => daemon.stop()));
       await installed.stop();
       gate.remove();
-      rmSync(join(dist, '..'), { recursive: true, force: true });
-      rmSync(directory, { recursive: true, force: true });
     },
   };
-
-  /** Creates a pod for the scheduler. @returns its uid */
-  async function createPod(name: string, more: object = {}): Promise<string> {
-    const resources = { limits: { 'devices.kubevirt.io/kvm': '1' } };
-    const spec = {
-      schedulerName: 'plumbline-scheduler',
-      containers: [{ name: 'main', image: 'x', resources }],
-      tolerations: [{ operator: 'Exists' }],
-      ...more,
-    };
-    const object = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec };
-    const { metadata } = (await plane.client.create(base, object)) as PodObject;
-    return metadata.uid;
-  }
-
-  /** The status that a kubelet would report. */
-  async function describeNode(): Promise<void> {
-    const path = `/api/v1/nodes/${NODE}`;
-    const labels = { 'k8s.ovn.org/dpu-host': '', 'kubernetes.io/os': 'linux' };
-    await plane.client.patch(path, 'application/merge-patch+json', { metadata: { labels }, spec: { taints: null } });
-    const allocatable = { cpu: '16', memory: '64Gi', pods: '110', 'devices.kubevirt.io/kvm': '1000' };
-    const now = `${new Date().toISOString().slice(0, 19)}Z`;
-    const ready = {
-      type: 'Ready',
-      status: 'True',
-      reason: 'KubeletReady',
-      message: '',
-      lastHeartbeatTime: now,
-      lastTransitionTime: now,
-    };
-    const status = { allocatable, capacity: allocatable, conditions: [ready] };
-    await plane.client.patch(`${path}/status`, 'application/merge-patch+json', { status });
-  }
-
-  /** As in the base: a kube-scheduler with the extender in its pod, both with the account of that pod. */
-  async function startScheduler(): Promise<void> {
-    const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-scheduler');
-    const kubeconfig = await plane.kubeconfig('scheduler', token);
-    const extender = await start('extender', 'scheduler-plugin', [
-      ...['--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'],
-      ...['--kubeconfig', kubeconfig],
-    ]);
-    const configuration = await sidecarConfiguration(root, (await extender.ports()).port);
-    await plane.startScheduler(configuration, { kubeconfig });
-  }
 }

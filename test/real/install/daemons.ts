@@ -139,7 +139,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
         ...['--address', '127.0.0.1:0', ...LOCAL, '--kubeconfig', await plane.kubeconfig('console', token)],
       ]);
     },
-    async startAgent(name: string) {
+    async startAgent(name: string, ...more: readonly string[]) {
       const node = nodes.get(name);
       const pod = (await plane.client.get(`/api/v1/namespaces/${SYSTEM}/pods/agent-${name}`)) as {
         metadata: { name: string; uid: string };
@@ -156,9 +156,10 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
         ...['--run-dir', join(directory, name), '--cni-conf-dir', of('net.d'), '--cni-bin-dir', of('bin')],
         ...LOCAL,
         ...LEASE,
+        ...more,
       ]);
     },
-    async startDpu() {
+    async startDpu(rundir = ovs.rundir) {
       const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: DPU_WORKER, namespace: DPUS } };
       await plane.create(account);
       const kubeconfig = await plane.kubeconfig('dpu', 'none');
@@ -169,7 +170,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
       return start('node-agent', [
         ...shipped(workload(objectsOf(render('overlays/dpu')), 'plumbline-node-agent-dpu')),
         ...['--node-name', DPU_WORKER, '--kubeconfig', kubeconfig],
-        ...['--ovs-rundir', ovs.rundir, ...LOCAL, ...LEASE],
+        ...['--ovs-rundir', rundir, ...LOCAL, ...LEASE],
       ]);
     },
   };

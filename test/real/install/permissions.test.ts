@@ -245,18 +245,6 @@ describe('an installation on a real API server, with the shipped permissions', f
     assert.equal(reasons.filter((reason) => reason === 'PaddedToWholeCores').length, 1);
   });
 
-  it('another pod of the scheduler takes over', async () => {
-    const next = await installed.startPair('pair-2');
-    await next.extender.ready();
-    await pair.scheduler.stop();
-    const { probePort } = await next.extender.ports();
-    const isActive = async () => {
-      const text = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-      return /^plumbline_extender_active 1$/m.test(text);
-    };
-    await until('the other pod’s extender to be active', isActive);
-  });
-
   it('no role and no policy forbids a call', () => {
     const refused = installed.requests().filter(({ status }) => status === 401 || status === 403);
     assert.deepEqual(

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parse, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { pathOf, skipFor } from '../../support/parts.ts';
-import { binary, type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
+import { until } from '../../support/until.ts';
+import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
 import { DEFINITIONS } from './foreign-definitions.ts';
 import { objectsOf, render } from './rendered.ts';
 
@@ -33,7 +33,10 @@ const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = 
 ];
 /** Kubernetes 1.36 has it by default; it must not be asked of older ones. */
 const NEWER = ['base/policies/mutating'];
-const SCHEDULER_CONFIGURATIONS = ['base/scheduler/config.yaml', 'scheduler/loopback/kube-scheduler-config.yaml'];
+
+interface TypeChecking {
+  readonly expressionWarnings?: readonly { readonly warning: string }[];
+}
 
 describe('the manifests and a real API server', function () {
   onControlPlane(this);
@@ -121,39 +124,13 @@ describe('the manifests and a real API server', function () {
     await plane.startControllers(['validatingadmissionpolicy-status-controller']);
     for (const { metadata } of policies) {
       const path = `/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/${metadata.name}`;
-      const { expressionWarnings = [] } = await typeChecked(path);
+      const { expressionWarnings = [] } = await until(`${path} to be type-checked`, async () => {
+        const { status } = (await plane.client.get(path)) as { status?: { typeChecking?: TypeChecking } };
+        return status?.typeChecking;
+      });
       // Events are looked at as events.k8s.io has them too; the policy names the core group, as which it is given them.
       const warnings = expressionWarnings.filter(({ warning }) => !warning.startsWith('events.k8s.io/v1, Kind=Event'));
       assert.deepEqual(warnings, [], metadata.name);
     }
   });
-
-  interface TypeChecking {
-    readonly expressionWarnings?: readonly { readonly warning: string }[];
-  }
-  const typeChecked = async (path: string): Promise<TypeChecking> => {
-    const deadline = performance.now() + 100_000;
-    for (;;) {
-      const { status } = (await plane.client.get(path)) as { status?: { typeChecking?: TypeChecking } };
-      if (status?.typeChecking) return status.typeChecking;
-      if (performance.now() > deadline) throw new Error(`${path} was not type-checked within 30 s`);
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-  };
-
-  for (const file of SCHEDULER_CONFIGURATIONS) {
-    it(`kube-scheduler accepts ${file}`, () => {
-      const text = readFileSync(join(root, 'manifests', file), 'utf8');
-      const found = parse(text) as { extenders: object[]; profiles: object[] };
-      assert.ok(text.includes('percentageOfNodesToScore: 100'));
-      const config = join(plane.directory, 'checked.yaml');
-      const completed = join(plane.directory, 'written.yaml');
-      writeFileSync(config, stringify({ ...found, clientConnection: { kubeconfig: plane.adminKubeconfig } }));
-      const args = ['--config', config, '--write-config-to', completed];
-      const { status, stderr } = spawnSync(binary('kube-scheduler'), args, { encoding: 'utf8' });
-      assert.equal(status, 0, stderr.split('\n').slice(-2).join('\n'));
-      const complete = parse(readFileSync(completed, 'utf8')) as typeof found;
-      assert.deepEqual([complete.extenders.length, complete.profiles.length], [found.extenders.length, 1]);
-    });
-  }
 });

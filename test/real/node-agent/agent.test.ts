@@ -6,6 +6,7 @@ import { createTopologyStore } from '../../../node-agent/report/topology-store.t
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { onControlPlane, podOf } from '../control-plane.ts';
+import { topologyOf } from '../scheduler/stage.ts';
 import { type InstalledAgents, installAgents } from './installed.ts';
 
 const OWN = 'worker-1';
@@ -14,29 +15,22 @@ const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const signal = new AbortController().signal;
 
-const status = (more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus => ({
-  kubeletVersion: 'v1.36.2',
-  cells: [{ id: 0, cpus: '0-7' }],
-  cores: ['0,4', '1,5', '2,6', '3,7'],
-  sockets: [{ id: 0, cpus: '0-7' }],
-  reserved: '0,4',
-  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
-  topologyManager: { policy: 'best-effort', scope: 'container', options: {} },
-  memoryManager: { policy: 'Static', cells: [{ id: 0, memory: 2 ** 36, hugePages: { 'hugepages-1Gi': 2 ** 35 } }] },
-  distances: { 0: [10] },
-  assignments: [{ podUID: 'u', namespace: 'ns', podName: 'vm', container: 'compute', cpus: '1,5' }],
-  physnets: [{ name: 'physnet0', cells: '0' }],
-  conditions: [
-    {
-      type: 'NetworksKnown',
-      status: 'True',
-      reason: 'AsExpected',
-      message: '',
-      lastTransitionTime: '2026-01-01T00:00:00Z',
-    },
-  ],
-  ...more,
-});
+const status = (more: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus =>
+  topologyOf({
+    topologyManager: { policy: 'best-effort', scope: 'container', options: {} },
+    memoryManager: { policy: 'Static', cells: [{ id: 0, memory: 2 ** 36, hugePages: { 'hugepages-1Gi': 2 ** 35 } }] },
+    assignments: [{ podUID: 'u', namespace: 'ns', podName: 'vm', container: 'compute', cpus: '1,9' }],
+    conditions: [
+      {
+        type: 'NetworksKnown',
+        status: 'True',
+        reason: 'AsExpected',
+        message: '',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      },
+    ],
+    ...more,
+  });
 
 describe('an agent and a real API server', function () {
   onControlPlane(this);

@@ -39,10 +39,8 @@ export async function startQemu(
       .filter(({ role }) => role.kind === kind)
       .map(({ tid }) => tid);
   return {
-    pid,
     /** The socket of its monitor. */
     socket,
-    process: child,
     /** Thread ids of the vCPUs by index, from their names. */
     vcpus: () => {
       const byIndex: number[] = [];

@@ -16,11 +16,11 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
   let second: Pair;
 
   before(async () => {
-    stage = await startStage();
+    stage = await startStage({ way: 'loopback' });
     await stage.addNodes(['n1', 'n2', 'n3'].map((name) => ({ name, topology: topologyOf() })));
-    first = await stage.startPair('control-plane-1', 'loopback');
+    first = await stage.startPair('control-plane-1');
     await until('the extender of the first to be active', () => first.extender.isActive());
-    second = await stage.startPair('control-plane-2', 'loopback');
+    second = await stage.startPair('control-plane-2');
   });
   after(() => stage?.stop());
 
@@ -38,7 +38,7 @@ describe('an extender next to the cluster’s own real kube-scheduler', function
   };
 
   it('is active only next to the leader, although all are ready', async () => {
-    assert.ok(await second.extender.isReady());
+    await second.extender.ready();
     assert.deepEqual([await first.extender.isActive(), await second.extender.isActive()], [true, false]);
   });
 

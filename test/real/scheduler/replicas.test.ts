@@ -17,7 +17,7 @@ describe('pairs of a real kube-scheduler and an extender', function () {
 
   before(async () => {
     stage = await startStage();
-    pairs = [await stage.startPair('pair-1', 'sidecar'), await stage.startPair('pair-2', 'sidecar')];
+    pairs = [await stage.startPair('pair-1'), await stage.startPair('pair-2')];
   });
   after(() => stage?.stop());
 
@@ -45,7 +45,7 @@ describe('pairs of a real kube-scheduler and an extender', function () {
     const nodes = Array.from({ length: Math.ceil(pods / PODS_PER_NODE) + 3 }, (_, i) => `n${i}`);
     await stage.addNodes(nodes.map((name) => ({ name, topology: topologyOf() })));
     const first = await active();
-    for (const { extender } of pairs) assert.ok(await extender.isReady());
+    for (const { extender } of pairs) await extender.ready();
     const more = { schedulerName: 'plumbline-scheduler' };
     const creating = inParallel(
       Array.from({ length: pods }, (_, i) => `p${i}`),

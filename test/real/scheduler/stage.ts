@@ -1,17 +1,15 @@
-import { spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { build } from 'esbuild';
 import { parse } from 'yaml';
 import { sidecarConfiguration } from '../../../cli/demo/cluster.ts';
+import { startDaemon } from '../../../cli/demo/daemons.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { formatMicroTime } from '../../../model/lease/timing.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/cluster/identities.ts';
-import { root } from '../../support/bundles.ts';
-import { endsWithUs } from '../../support/children.ts';
+import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
 import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
@@ -19,8 +17,6 @@ import { objectsOf, render } from '../install/rendered.ts';
 import { freePort, type Program } from '../processes.ts';
 
 const SYSTEM = 'plumbline-system';
-const PROGRAM = 'scheduler-plugin.cjs';
-const ACCOUNT = 'plumbline-scheduler-plugin';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
 /** The Lease that the extenders follow, unless they have a kube-scheduler that takes part in an election. */
 const LEASE = 'test-scheduler';
@@ -49,6 +45,12 @@ export type ExtenderSettings = Readonly<Record<string, unknown>>;
 
 /** How the extender is installed: in the pod of Plumbline's own kube-scheduler, or next to the cluster's. */
 export type Way = 'sidecar' | 'loopback';
+
+/** The account of the extender; in the pod of Plumbline's own kube-scheduler, that one has it, too. */
+const ACCOUNTS: Readonly<Record<Way, string>> = {
+  sidecar: 'plumbline-scheduler',
+  loopback: 'plumbline-scheduler-plugin',
+};
 
 export interface Pair {
   readonly extender: Replica;
@@ -133,20 +135,20 @@ export function fullTopology(): NodeTopologyStatus {
   return topologyOf({ assignments: [{ podUID: 'full', container: 'compute', cpus: '1-7,9-15' }] });
 }
 
-export async function startStage() {
-  const plane = await startControlPlane({ apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition'] });
+interface StageOptions {
+  readonly way?: Way;
+  readonly apiServerArgs?: readonly string[];
+}
+
+export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageOptions = {}) {
+  buildOnce();
+  // Controllers that do not run here would have to remove the taint.
+  const plane = await startControlPlane({
+    apiServerArgs: ['--disable-admission-plugins=TaintNodesByCondition', ...apiServerArgs],
+  });
   const replicas: Replica[] = [];
   try {
-    await build({
-      entryPoints: [join(root, 'scheduler-plugin/main.ts')],
-      outfile: join(plane.directory, PROGRAM),
-      bundle: true,
-      platform: 'node',
-      format: 'cjs',
-      external: ['koffi'],
-      logLevel: 'error',
-    });
-    await plane.create(...baseObjects());
+    await plane.create(...baseObjects(way));
     await plane.create(namespaceOf('ovn-kubernetes'));
   } catch (error) {
     await plane.stop();
@@ -159,17 +161,16 @@ export async function startStage() {
   /** Resolves when it is ready and, unless it follows an election, active. */
   const start = async ({ args = [], api = plane, hostName }: ReplicaOptions = {}): Promise<Replica> => {
     const number = replicas.length + 1;
-    const token = await plane.serviceAccountToken(SYSTEM, ACCOUNT);
+    const token = await plane.serviceAccountToken(SYSTEM, ACCOUNTS[way]);
     const kubeconfig = join(plane.directory, `extender-${number}.kubeconfig`);
     await writeFile(kubeconfig, kubeconfigText({ server: api.url, ca: api.ca, token }));
     const name = hostName ?? `replica-${number}`;
-    const replica = await startReplica(plane.directory, number, [
-      ...['--scheduler-lease', `${SYSTEM}/${LEASE}`, ...args],
-      ...['--kubeconfig', kubeconfig, '--pod-name', name],
-    ]);
+    const lease = ['--scheduler-lease', `${SYSTEM}/${LEASE}`];
+    const own = ['--kubeconfig', kubeconfig, '--pod-name', name];
+    const replica = await startReplica(plane.directory, number, [...lease, ...args, ...own]);
     replicas.push(replica);
     if (hostName === undefined) await leader.is(name);
-    await until(`replica ${number} to be ready`, () => replica.isReady());
+    await replica.ready();
     if (hostName === undefined) await until('it to be active', () => replica.isActive());
     return replica;
   };
@@ -179,10 +180,12 @@ export async function startStage() {
     client,
     startReplica: start,
     /** Starts a kube-scheduler with a host name of its own, and an extender that follows its election. */
-    async startPair(hostName: string, way: Way): Promise<Pair> {
+    async startPair(hostName: string): Promise<Pair> {
       const extender = await start({ args: shippedArgs(way), hostName });
       const configuration = await configurationAt(way, extender.port);
-      const identity = { kubeconfig: plane.adminKubeconfig, hostName };
+      const ownAccount = async () =>
+        plane.kubeconfig(hostName, await plane.serviceAccountToken(SYSTEM, ACCOUNTS.sidecar));
+      const identity = { kubeconfig: way === 'sidecar' ? await ownAccount() : plane.adminKubeconfig, hostName };
       return { extender, scheduler: await plane.startScheduler({ ...configuration, ...BACKOFF }, identity) };
     },
     /** @param options in addition to the extender */
@@ -294,56 +297,42 @@ export function readyNode(
   };
 }
 
-/** The parts of the base for the extender: the namespace, the definition, its own objects. */
-function baseObjects(): KubernetesObject[] {
-  return objectsOf(render('base', ['scheduler/loopback'])).filter(
+/** The parts of the base for scheduler and extender, except those that need other controllers. */
+function baseObjects(way: Way): KubernetesObject[] {
+  const left = ['PodDisruptionBudget', 'NetworkPolicy', 'PriorityClass'];
+  return objectsOf(render('base', way === 'loopback' ? ['scheduler/loopback'] : [])).filter(
     ({ kind, metadata: { name } }) =>
-      ['Namespace', 'CustomResourceDefinition'].includes(kind) || name.startsWith(ACCOUNT),
+      ['Namespace', 'CustomResourceDefinition'].includes(kind) ||
+      (name.startsWith('plumbline-scheduler') && !left.includes(kind)),
   );
 }
 
 async function startReplica(directory: string, number: number, args: readonly string[]) {
-  const [port, probePort] = [await freePort(), await freePort()];
-  const logFile = join(directory, `extender-${number}.log`);
-  const out = openSync(logFile, 'a');
-  const network = ['--host', '127.0.0.1', '--port', String(port), '--probe-host', '127.0.0.1'];
-  const child = spawn(
-    process.execPath,
-    [join(directory, PROGRAM), ...args, ...network, '--probe-port', String(probePort)],
-    { env: { ...process.env, ...shippedNodeOptions('scheduler-plugin') }, stdio: ['ignore', out, out] },
-  );
-  closeSync(out);
-  endsWithUs(child);
-  const ended = new Promise<number | null>((resolve) => child.once('exit', (status) => resolve(status)));
-  const probe = (path: string) => fetch(`http://127.0.0.1:${probePort}${path}`, { signal: AbortSignal.timeout(1000) });
+  const daemon = startDaemon({
+    name: `extender-${number}`,
+    program: join(dist, 'scheduler-plugin.cjs'),
+    args: [...args, '--port', String(await freePort()), '--probe-host', '127.0.0.1', '--probe-port', '0'],
+    directory,
+    env: shippedNodeOptions('scheduler-plugin'),
+  });
+  const { port, probePort } = await daemon.ports();
+  const metrics = `http://127.0.0.1:${probePort}/metrics`;
   /** The sum of the metric's series, or of those with these labels. */
   const metric = async (name: string, labels: Readonly<Record<string, string>> = {}): Promise<number> => {
-    const text = await (await probe('/metrics')).text();
-    const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+    const text = await (await fetch(metrics, { signal: AbortSignal.timeout(1000) })).text();
+    const pairs = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
     const lines = text
       .split('\n')
       .filter((line) => line.startsWith(`${name} `) || line.startsWith(`${name}{`))
-      .filter((line) => wanted.every((label) => line.includes(label)));
+      .filter((line) => pairs.every((label) => line.includes(label)));
     return lines.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
   };
   return {
-    pid: child.pid ?? 0,
+    ...daemon,
     port,
-    logFile,
-    isReady: async (): Promise<boolean> => {
-      if (child.exitCode !== null || child.signalCode !== null)
-        throw new Error(`replica ${number} ended: ${readFileSync(logFile, 'utf8')}`);
-      return (await probe('/readyz')).ok;
-    },
     /** By its own metrics. */
     isActive: async () => (await metric('plumbline_extender_active')) === 1,
     metric,
-    /** Resolves with the exit status, or null after a signal. */
-    ended,
-    async stop(signal: NodeJS.Signals = 'SIGTERM') {
-      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-      return ended;
-    },
   };
 }
 

@@ -20,7 +20,7 @@ describe('the webhook behind a real API server: launchers', function () {
     installed = await installWebhook();
     scene = sceneOf(installed.client);
     const { plane } = installed;
-    const namespaces = ['tenant', 'other', 'quota', 'telco-east'];
+    const namespaces = ['tenant', 'other', 'telco-east'];
     await plane.create(...namespaces.map(namespaceOf));
     await plane.create(localnet('tenant', 'east'));
     await reportingNode(plane, 'worker', { east: '0' });
@@ -77,19 +77,6 @@ describe('the webhook behind a real API server: launchers', function () {
       const again = await scene.admit({ ...padded, metadata } as never, DRY);
       assert.deepEqual([again.spec, again.metadata.annotations], [padded.spec, padded.metadata.annotations]);
     }
-  });
-
-  it('W10: a quota of the CPUs before padding denies with both numbers', async () => {
-    const path = '/api/v1/namespaces/quota/resourcequotas';
-    const hard = { 'limits.cpu': '9' };
-    const quota = { apiVersion: 'v1', kind: 'ResourceQuota', metadata: { name: 'cpus' }, spec: { hard } };
-    await installed.client.create(path, quota);
-    const status = { hard, used: { 'limits.cpu': '0' } };
-    await installed.client.patch(`${path}/cpus/status`, 'application/merge-patch+json', { status });
-    await assert.rejects(
-      scene.launcher('big', { cpu: '9', vmi: { namespace: 'quota', annotations: ANNOTATED } }),
-      /exceeded quota: cpus, requested: limits\.cpu=10\d*m?, used: .*, limited: limits\.cpu=9/,
-    );
   });
 
   it('W11: a launcher that is padded cannot be resized', async () => {
