@@ -5,8 +5,10 @@ import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { PlumblineError } from '../../../model/errors.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
+import { type Target, parsedOrRefused } from '../engine.ts';
 import { almost, withLong } from '../mutation.ts';
-import type { Target } from '../target.ts';
+import { CheckpointError, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
+import { cpuList } from './cpus.ts';
 
 const REPORT = {
   kubeletVersion: 'v1.36.2',
@@ -42,17 +44,14 @@ const report = fc
     { requiredKeys: [] },
   )
   .map((parts) => JSON.stringify({ ...REPORT, ...parts }));
-
 /** The text before and after a list of the report, such as `"cores":[@]`. */
 function around(list: object): { readonly head: string; readonly tail: string } {
   const [head = '', tail = ''] = JSON.stringify({ ...REPORT, ...list }).split('"@"');
   return { head, tail };
 }
-
 function prepared(text: string) {
   return preparedHost(nodeTopologyStatus.parse(JSON.parse(text)));
 }
-
 export const nodeReport: Target<string> = {
   name: 'node-report',
   about: 'reports of agents give a host with the CPUs of its NUMA nodes, or are refused with a short message',
@@ -85,5 +84,54 @@ export const nodeReport: Target<string> = {
       assert.ok(error.message.length > 0 && error.message.length <= 1500, `${error.message.length} characters`);
       return 'refused';
     }
+  },
+};
+
+const uid = fc.uuid();
+const containers = fc.dictionary(fc.constantFrom('compute', 'sidecar', 'init'), cpuList, { maxKeys: 3 });
+const file = fc
+  .record(
+    {
+      policyName: fc.constantFrom('static', 'none'),
+      defaultCpuSet: cpuList,
+      entries: fc.dictionary(uid, containers, { maxKeys: 4 }),
+      podEntries: fc.dictionary(uid, fc.oneof(cpuList, fc.record({ cpuSet: cpuList })), { maxKeys: 2 }),
+      checksum: fc.nat(),
+    },
+    { requiredKeys: ['policyName', 'defaultCpuSet'] },
+  )
+  .map((content) => JSON.stringify(content));
+const HEAD = '{"policyName":"static","defaultCpuSet":"0","entries":{';
+export const checkpoint: Target<string> = {
+  name: 'cpu-manager-state',
+  about: 'the kubelet’s checkpoint gives the owners of its entries, without invented ones',
+  inputs: withLong(
+    almost(file, ['{"policyName":"static","defaultCpuSet":"0-1","entries":{"a":{"c":"2-3"}},"checksum":1}']),
+    200_000,
+    { head: `${HEAD}"a":{`, piece: (i) => `"c${i}":"${i}"`, joint: ',', tail: '}}}' },
+    { head: HEAD, piece: (i) => `"p${i}":{"c":"65535"}`, joint: ',', tail: '}}' },
+    { head: HEAD, piece: (i) => `"p${i}":{}`, joint: ',', tail: '}}' },
+    { head: `${HEAD}"a":{"c":"`, piece: '0-65535', joint: ',', tail: '"}}}' },
+    { head: HEAD, piece: '"a":{', closing: '}', tail: '}}' },
+  ),
+  judge(text) {
+    const parsed = parsedOrRefused(() => parseCheckpoint(text), CheckpointError);
+    if (parsed === undefined) return 'refused';
+    const { entries, owned, defaultCpus, policy } = parsed.value;
+    const content = JSON.parse(text) as {
+      policyName: string;
+      defaultCpuSet: string;
+      entries?: Record<string, Record<string, string>>;
+    };
+    assert.equal(policy, content.policyName);
+    assert.ok(defaultCpus.equals(CpuSet.parse(content.defaultCpuSet)));
+    const named = Object.entries(content.entries ?? {}).flatMap(([pod, list]) =>
+      Object.entries(list).filter(([, cpus]) => cpus.trim() !== '' && pod !== ''),
+    );
+    assert.ok(entries.length >= named.length, 'an entry is missing');
+    for (const { cpus } of entries) assert.ok(!cpus.isEmpty && cpus.isSubsetOf(owned));
+    const sum = new Set(entries.flatMap(({ cpus }) => [...cpus]));
+    assert.equal(owned.size, sum.size);
+    return 'accepted';
   },
 };

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { createQuestionReader, ProtocolError, type Question } from '../../../node-agent/gate/protocol.ts';
 import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
+import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, piecesOf, type Stream, streamOf, withLong } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
 
 const recorded = [vector('ovsdb-samples.json'), vector('ovsdb-updates.json')].map((value) => JSON.stringify(value));
 const value = fc.oneof(
@@ -11,7 +12,6 @@ const value = fc.oneof(
   fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 }),
 );
 const several = fc.array(value, { maxLength: 5 }).map((values) => values.map((one) => JSON.stringify(one)).join(''));
-
 /** Feeds the bytes in these chunks; the values so far, and whether the stream was refused. */
 function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknown[]; readonly refused: boolean } {
   const read = createJsonStream();
@@ -23,7 +23,6 @@ function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknow
   }
   return { values, refused: false };
 }
-
 export const ovsdbStream: Target<Stream> = {
   name: 'ovsdb-stream',
   about: 'OVSDB’s stream gives the values of JSON.parse, wherever it is cut',
@@ -52,5 +51,44 @@ export const ovsdbStream: Target<Stream> = {
       assert.equal(values.map((one) => JSON.stringify(one)).join('').length > 0, values.length > 0);
     }
     return refused ? 'refused' : 'accepted';
+  },
+};
+
+const question = fc
+  .tuple(fc.constantFrom('ADD', 'STATUS'), fc.string(), fc.json({ maxDepth: 2 }))
+  .map(([verb, value, conf]) => {
+    const environment = `CNI_ARGS=${value.replaceAll('\0', '')}\0`;
+    const [first, second] = [Buffer.byteLength(environment), Buffer.byteLength(conf)];
+    return `plumbline-gate/1 ${verb} ${first} ${second}\n${environment}${conf}`;
+  });
+/** Feeds the bytes in these pieces; undefined if they are not a complete request. */
+function feedQuestion(bytes: Buffer, cuts: readonly number[]): Question | undefined {
+  const reader = createQuestionReader();
+  for (const piece of piecesOf(bytes, cuts)) {
+    const found = reader.read(piece);
+    assert.ok(reader.size <= 128 + 64 * 1024 + 1024 * 1024 + bytes.length);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+export const gateQuestion: Target<Stream> = {
+  name: 'gate-question',
+  about: 'bytes on the agent’s socket give the same request or refusal, wherever they are cut',
+  inputs: streamOf(
+    withLong(
+      almost(question, ['plumbline-gate/1 ADD 0 2\n{}']),
+      200_000,
+      { head: 'plumbline-gate/1 ADD 60000 0\n', piece: (i) => `${i}=\0` },
+      { head: 'plumbline-gate/1 ADD 60000 9\n', piece: '=\0' },
+      { head: 'plumbline-gate/1 ADD 9 190000\n', piece: 'a' },
+    ),
+  ),
+  judge({ text, cuts }) {
+    const bytes = Buffer.from(text);
+    const parsed = parsedOrRefused(() => feedQuestion(bytes, cuts), ProtocolError);
+    const whole = parsedOrRefused(() => feedQuestion(bytes, []), ProtocolError);
+    assert.deepEqual(parsed?.value, whole?.value);
+    assert.equal(parsed === undefined, whole === undefined);
+    return parsed?.value === undefined ? 'refused' : 'accepted';
   },
 };
