@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { COMMANDS } from '../../cli/program.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { useCluster } from './cluster-fixture.ts';
 import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './run.ts';
 
@@ -191,16 +191,13 @@ describe('reports an error in one line, with the next step', function () {
   });
 
   describe('with a cluster', () => {
-    let cluster: FixtureCluster;
-    before(async () => {
-      cluster = await createFixtureCluster();
-      await cluster.node('worker-1');
-      await cluster.pod('firewall');
+    const cluster = useCluster(async (made) => {
+      await made.node('worker-1');
+      await made.pod('firewall');
     });
-    after(() => cluster.stop());
 
     it('exits with status 4 and the existing names for an unknown name', async () => {
-      const ran = await plumbline(['explain', 'pod', 'firewal'], { kubeconfig: cluster.kubeconfig });
+      const ran = await cluster.run('explain', 'pod', 'firewal');
       assert.equal(ran.status, 4);
       assertOneLine(ran);
       assert.match(

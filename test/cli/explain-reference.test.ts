@@ -6,8 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseReference } from '../../cli/explain/reference.ts';
 import { CliError, EXIT } from '../../cli/support/exit-status.ts';
-import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { useCluster } from './cluster-fixture.ts';
 import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -54,19 +53,10 @@ describe('arguments of plumbline explain', function () {
   }
 
   describe('in a cluster', () => {
-    let cluster: FixtureCluster;
-    before(async () => {
-      cluster = await createFixtureCluster();
-      await cluster.sandbox.client.create(NAMESPACES, {
-        apiVersion: 'v1',
-        kind: 'Namespace',
-        metadata: { name: 'demo' },
-      });
-      await cluster.pod('launcher', { namespace: 'demo' });
+    const { run } = useCluster(async (made) => {
+      await made.namespace('demo');
+      await made.pod('launcher', { namespace: 'demo' });
     });
-    after(() => cluster.stop());
-
-    const run = (...args: string[]) => plumbline(args, { kubeconfig: cluster.kubeconfig });
 
     it('name a pod by namespace and name, with or without the kind', async () => {
       for (const words of [['pod', 'demo/launcher'], ['pod/launcher', '-n', 'demo'], ['demo/launcher']]) {
