@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { unreadableKinds } from '../../cli/console/run.ts';
 import type { Explanation } from '../../cli/explain/explain.ts';
 import type { Diagnosis } from '../../console/data/wire.ts';
@@ -8,15 +7,9 @@ import { KINDS } from '../../console/server/kinds.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import { KubeError } from '../../kube/client.ts';
 import { listen } from '../console/events.ts';
+import { listenOnLoopback } from '../real/processes.ts';
 import { useCluster } from './cluster-fixture.ts';
 import { startConsole } from './console-process.ts';
-
-/** A port of 127.0.0.1 that a listener uses. */
-async function takenPort() {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { port: (server.address() as AddressInfo).port, free: () => server.close() };
-}
 
 describe('plumbline console', function () {
   this.timeout(300_000);
@@ -80,9 +73,10 @@ describe('plumbline console', function () {
   });
 
   it('listens on the given port, and exits with 2 if the port is in use', async () => {
-    const { port, free } = await takenPort();
+    const server = createServer();
+    const port = await listenOnLoopback(server);
     const { status, stdout, stderr } = await cluster.run('console', '--port', String(port));
-    free();
+    server.close();
     assert.deepEqual([status, stdout], [2, '']);
     assert.match(
       stderr,
@@ -95,9 +89,7 @@ describe('plumbline console', function () {
 
   const wrong: [readonly string[], number, RegExp][] = [
     [['--port', '70000'], 2, /expected a number from 0 to 65535/],
-    [['--port', 'http'], 2, /expected a number from 0 to 65535/],
     [['--extender', 'ftp://x'], 2, /--extender 'ftp:\/\/x': expected a URL that begins with http:/],
-    [['--kubeconfig', '/nonexistent'], 3, /cannot read the kubeconfig \/nonexistent/],
   ];
   for (const [args, expected, message] of wrong) {
     it(`${args.join(' ')}: one line and status ${expected}`, async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { factsOf } from '../../cli/explain/explain.ts';
 import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { listenOnLoopback } from '../real/processes.ts';
 import { useCluster } from './cluster-fixture.ts';
 import { plumbline } from './run.ts';
 import { type Spoken, spoken } from './spoken.ts';
@@ -167,9 +167,7 @@ describe('plumbline explain', function () {
         asked.push(request.url ?? '');
         response.writeHead(status).end(answer);
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const { port } = server.address() as AddressInfo;
-      return { url: `http://127.0.0.1:${port}`, asked, close: () => server.close() };
+      return { url: `http://127.0.0.1:${await listenOnLoopback(server)}`, asked, close: () => server.close() };
     };
 
     it('uses the extender’s answer', async () => {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord } from '../../sandbox/objects.ts';
-import { answering, type Listener, podOf, useApiServer } from './support.ts';
+import { answering, type Listener, PODS, podOf, useApiServer } from './support.ts';
 
-const PODS = '/api/v1/namespaces/default/pods';
 const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 
 interface Review {

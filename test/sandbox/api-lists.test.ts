@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../support/until.ts';
-import { pause, podOf, useApiServer, watch } from './support.ts';
+import { MAPS, PODS, pause, podOf, useApiServer, watch } from './support.ts';
 
-const PODS = '/api/v1/namespaces/default/pods';
-const MAPS = '/api/v1/namespaces/default/configmaps';
 const map = (name: string, labels: object = {}) => ({ metadata: { name, labels } });
 type Listed = { items: { metadata: { name: string } }[] };
 const namesOf = (body: unknown) => (body as Listed).items.map(({ metadata }) => metadata.name).join(' ');

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { podOf, useApiServer } from './support.ts';
+import { MAPS, PODS, podOf, useApiServer } from './support.ts';
 
-const PODS = '/api/v1/namespaces/default/pods';
-const MAPS = '/api/v1/namespaces/default/configmaps';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const configMap = (name: string, extra: object = {}) => ({ metadata: { name, ...extra }, data: { a: '1' } });

@@ -9,15 +9,9 @@ import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { needs, pathOf } from '../support/parts.ts';
 import { until } from '../support/until.ts';
 import { COMPONENTS } from './openapi/real-components.ts';
-import { podOf, TOKEN, temporaryDirectory, useApiServer } from './support.ts';
+import { podOf, TOKEN, temporaryDirectory, useApiServer, vmOf } from './support.ts';
 
 const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;
-const vm = (cpu: object) => ({
-  apiVersion: 'kubevirt.io/v1',
-  kind: 'VirtualMachine',
-  metadata: { name: 'router', namespace: 'default' },
-  spec: { runStrategy: 'Halted', template: { spec: { domain: { cpu, devices: {} } } } },
-});
 
 const MANIFEST = `
 apiVersion: v1
@@ -85,8 +79,8 @@ describe('kubectl with the sandbox', () => {
   });
 
   it('apply creates and changes objects of KubeVirt, also on the server', async () => {
-    assert.match(await kubectl('apply', '-f', await file(vm({ cores: 4 }))), /router created/);
-    assert.match(await kubectl('apply', '-f', await file(vm({ cores: 8 }))), /router configured/);
+    assert.match(await kubectl('apply', '-f', await file(vmOf({ cores: 4 }))), /router created/);
+    assert.match(await kubectl('apply', '-f', await file(vmOf({ cores: 8 }))), /router configured/);
     assert.match(
       await kubectl('apply', '--server-side', '-f', await file(podOf('served'))),
       /served serverside-applied/,
