@@ -22,11 +22,6 @@ const root = (externalIds: Record<string, string>, otherConfig: Record<string, s
   );
 
 describe('the configuration of a switch', () => {
-  it('is empty for empty tables', () => {
-    const { bridges, mappings, encapIps, pmdCpus, problems } = switchConfig(new Map());
-    assert.deepEqual([bridges.size, mappings.size, encapIps, pmdCpus.toString(), problems], [0, 0, [], '', []]);
-  });
-
   const polling: [string, Record<string, string>, string, boolean][] = [
     ['nothing', {}, 'system', false],
     ['dpdk-init false', { 'dpdk-init': 'false' }, '', false],
