@@ -10,14 +10,7 @@ import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { MAX_DISTRIBUTED_CELLS } from './take.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
-import {
-  type Behaviour,
-  behaviourOf,
-  nearestBehaviour,
-  PREDICTED_VERSIONS,
-  UNPREDICTED_GATES,
-  unpredictedGates,
-} from './versions.ts';
+import { type Behaviour, behaviourOf, nearestBehaviour, PREDICTED_VERSIONS, UNPREDICTED_GATES } from './versions.ts';
 
 /** Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -108,9 +101,9 @@ function behaviourFor({ version, nearest = false }: KubeletConfig) {
 }
 
 function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
-  const [gate] = unpredictedGates(config.version, config.featureGates);
+  const gate = Object.keys(UNPREDICTED_GATES).find((name) => config.featureGates?.[name]);
   if (gate !== undefined) {
-    throw new UnpredictableError(`the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]?.what} not predicted`);
+    throw new UnpredictableError(`the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]} not predicted`);
   }
   const policy = config.topologyManager?.policy ?? 'none';
   const scope = config.topologyManager?.scope ?? 'container';
