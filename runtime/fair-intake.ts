@@ -24,7 +24,7 @@ interface Account {
 export function createFairIntake<R>(take: (sender: string, report: R | undefined) => void) {
   const accounts = new Map<string, Account>();
   const waiting = new Map<string, { readonly report: R | undefined }>();
-  let timer: NodeJS.Timeout | undefined;
+  let isScheduled = false;
 
   const debtOf = (sender: string): number => {
     const account = accounts.get(sender);
@@ -42,7 +42,7 @@ export function createFairIntake<R>(take: (sender: string, report: R | undefined
   };
 
   const takeWaiting = (): void => {
-    timer = undefined;
+    isScheduled = false;
     for (const [sender, { report }] of waiting) {
       if (debtOf(sender) >= BURST_MILLISECONDS) continue;
       waiting.delete(sender);
@@ -54,7 +54,9 @@ export function createFairIntake<R>(take: (sender: string, report: R | undefined
   };
 
   function schedule(): void {
-    if (waiting.size > 0) timer ??= setTimeout(takeWaiting, CHECK_MILLISECONDS).unref();
+    if (waiting.size === 0 || isScheduled) return;
+    isScheduled = true;
+    setTimeout(takeWaiting, CHECK_MILLISECONDS).unref();
   }
 
   return {
@@ -67,10 +69,6 @@ export function createFairIntake<R>(take: (sender: string, report: R | undefined
       }
       waiting.set(sender, { report });
       schedule();
-    },
-    stop() {
-      clearTimeout(timer);
-      waiting.clear();
     },
   };
 }

@@ -28,7 +28,6 @@ describe('the intake of reports', () => {
     await new Promise((resolve) => setTimeout(resolve, 250));
     assert.equal(taken.at(-1), 'noisy 9999');
     assert.equal(taken.length, before + 1, 'one report waits, whatever was sent');
-    intake.stop();
   });
 
   it('does not charge a node for the time in which this process had no processor', () => {
@@ -41,6 +40,5 @@ describe('the intake of reports', () => {
     intake.offer('n1', 'first');
     intake.offer('n1', 'second');
     assert.deepEqual(taken, ['first', 'second']);
-    intake.stop();
   });
 });
