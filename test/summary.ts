@@ -6,6 +6,8 @@ import type { Failure, Tally } from './tally.ts';
 
 /** Failures that are printed in full; the details have all. */
 const MAX_PRINTED_FAILURES = 4;
+/** Further failures that are named, so that all fit on a screen; the details have the rest. */
+const MAX_NAMED_FAILURES = 12;
 /** Lines of a failure's message that are printed. */
 const MAX_MESSAGE_LINES = 8;
 /** Characters of such a line. */
@@ -20,6 +22,7 @@ export const DETAILS = join(root, 'node_modules/.cache/plumbline/test-details.tx
 export function summaryLines(tally: Tally, unshown: readonly PagePromise[]): string[] {
   const skipped = tally.missing.map(([part, tests]) => `${nameOf(part)} (${tests})`);
   const details = relative(root, DETAILS);
+  const more = tally.failed.length - MAX_PRINTED_FAILURES - MAX_NAMED_FAILURES;
   return [
     ...(skipped.length > 0
       ? [`skipped, because parts are missing: ${skipped.join(', ')}; how to install them: ${details}`]
@@ -28,7 +31,10 @@ export function summaryLines(tally: Tally, unshown: readonly PagePromise[]): str
       ? [`not shown in this run: ${unshown.length} promises of docs/maintainers/conformance.md: ${details}`]
       : []),
     ...tally.failed.slice(0, MAX_PRINTED_FAILURES).flatMap(failureLines),
-    ...tally.failed.slice(MAX_PRINTED_FAILURES).map(({ file, title }) => `FAILED ${file}: ${firstLine(title)}`),
+    ...tally.failed
+      .slice(MAX_PRINTED_FAILURES, MAX_PRINTED_FAILURES + MAX_NAMED_FAILURES)
+      .map(({ file, title }) => `FAILED ${file}: ${firstLine(title)}`),
+    ...(more > 0 ? [`… and ${more} more failed`] : []),
     ...(tally.failed.length > 0 ? [`complete messages and stacks: ${details}`] : []),
   ];
 }
