@@ -151,8 +151,8 @@ function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceF
   return { reason: 'Paused', text, remedies: [remedy('unpause', 'resume it, unless the pause is intended', unpause)] };
 }
 
-/** Seconds from the pause after which the extender, which resumes a pinned VM within seconds, is at fault. */
-const RESUME_SECONDS = 60;
+/** Seconds from the pause after which the agent or the extender is at fault: together they need a few. */
+const START_SECONDS = 60;
 
 function beforePinning(
   facts: Omit<PausedVmFacts, 'node'>,
@@ -161,8 +161,10 @@ function beforePinning(
   since: string,
 ): Cause {
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
+  const pausedSeconds = ((facts.now ?? Number.NaN) - Date.parse(since)) / 1000;
   if (pinning === undefined) {
     const missing = `${waits}; its agent has not reported yet`;
+    if (pausedSeconds <= START_SECONDS) return { reason: 'Starting', text: missing, remedies: [] };
     const look = remedy(
       'check-agent',
       `check whether the agent on ${at} runs and has found its QEMU`,
@@ -177,13 +179,15 @@ function beforePinning(
       const text = `it is on ${at}, its vCPUs are pinned, but nothing resumes it: ${extenderAway}`;
       return { reason: 'ExtenderAway', text, remedies: [bringSchedulerBack()] };
     }
-    const pausedSeconds = ((facts.now ?? Number.NaN) - Date.parse(since)) / 1000;
-    if (pausedSeconds > RESUME_SECONDS) {
+    if (pausedSeconds > START_SECONDS) {
       const text = `it is on ${at}, its vCPUs are pinned, and the extender has not resumed it; paused for ${Math.floor(pausedSeconds / 60)} min`;
       const read = remedy(
         'read-extender-log',
         'read in its log why the extender cannot resume it',
-        kubectl('-n', NAMESPACE, 'logs', `deploy/${SCHEDULER}`, '-c', 'extender'),
+        kubectl(
+          ...['-n', NAMESPACE, 'logs', '-l', `app.kubernetes.io/name=${SCHEDULER}`],
+          ...['-c', 'extender', '--prefix', '--tail=-1'],
+        ),
         plumbline('doctor', 'extender'),
       );
       return { reason: 'NotResumed', text, remedies: [read] };

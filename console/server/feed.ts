@@ -22,7 +22,12 @@ function schedulerOf({ leader, notReady }: Status): SchedulerFacts | undefined {
 }
 
 /** Reasons that depend on the time since the pause. */
-const UNTIL_RESUMED: readonly string[] = ['AboutToResume', 'NotResumed'] satisfies Reason[];
+const UNTIL_RESUMED: readonly string[] = [
+  'AboutToResume',
+  'NotResumed',
+  'Starting',
+  'PinningNotReported',
+] satisfies Reason[];
 
 const byAge = (a: ShownPod, b: ShownPod): number =>
   Number((a.since ?? '') > (b.since ?? '')) - Number((a.since ?? '') < (b.since ?? '')) || (a.uid < b.uid ? -1 : 1);

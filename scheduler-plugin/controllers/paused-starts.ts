@@ -32,6 +32,7 @@ interface Progress {
   lastText: string;
   /** When it was first seen to wait for its agent. */
   since: number | undefined;
+  conflictsSince: number | undefined;
 }
 
 /** The next step follows from the VMI and the agent's report alone: another replica continues. */
@@ -79,7 +80,7 @@ export class PausedStarts {
       if (isNotFound(err)) return;
       const fields = { err, vmi: key, node: vmi.node };
       // The VMI has changed in the meantime, or KubeVirt cannot unpause it yet.
-      if (isConflict(err)) log.debug(fields, 'paused VM changed; checking again');
+      if (isConflict(err) && this.#isBrief(vmi)) log.debug(fields, 'paused VM changed; checking again');
       else {
         const message = 'the VM stays paused: KubeVirt or the API server refused to resume it; retrying';
         if (this.#progressOf(vmi).resumed) log.debug(fields, 'recording a resumed VM failed; retrying');
@@ -87,6 +88,14 @@ export class PausedStarts {
       }
       this.#queue.addAfter(key, RETRY_MILLISECONDS);
     }
+  }
+
+  /** Whether conflicts began less than SILENCE_SECONDS ago. */
+  #isBrief(vmi: MaskedInstance): boolean {
+    const { now } = this.#options;
+    const progress = this.#progressOf(vmi);
+    progress.conflictsSince ??= now();
+    return now() - progress.conflictsSince < SILENCE_SECONDS;
   }
 
   async #takeStep(key: string, vmi: MaskedInstance): Promise<void> {
@@ -142,7 +151,12 @@ export class PausedStarts {
   }
 
   #progressOf({ uid }: MaskedInstance): Progress {
-    const progress = this.#progress.get(uid) ?? { resumed: false, lastText: '', since: undefined };
+    const progress = this.#progress.get(uid) ?? {
+      resumed: false,
+      lastText: '',
+      since: undefined,
+      conflictsSince: undefined,
+    };
     this.#progress.set(uid, progress);
     return progress;
   }
