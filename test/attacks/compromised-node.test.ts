@@ -1,11 +1,23 @@
 import assert from 'node:assert/strict';
+import { existsSync, statSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { createRandom } from '../lab/random.ts';
-import { onHardware, randomReport } from '../support/random-report.ts';
+import { createRandom, type Random } from '../lab/random.ts';
+import { skipFor } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { longestDelay, MERGE, metricOf, peakMiB, processorMs, type Stage, startStage, TOPOLOGIES } from './stage.ts';
+import {
+  GATE,
+  longestDelay,
+  MERGE,
+  metricOf,
+  peakMiB,
+  processorMs,
+  type Stage,
+  startStage,
+  TOPOLOGIES,
+} from './stage.ts';
 
 /** Random reports between two checks of the event loops. */
 const BATCH = 50;
@@ -15,7 +27,6 @@ const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 50
 const SECONDS_PER_REPORT = 0.5;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const APPLY = { query: { fieldManager: 'rogue', force: true } };
-
 /** Root on one node, or the token of its agent. */
 describe('attacks by a compromised node', function () {
   this.timeout(600_000);
@@ -136,3 +147,152 @@ describe('attacks by a compromised node', function () {
     await stage.serve();
   });
 });
+const DPU_LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
+/** The account of a DPU, and any account that can write its Lease. */
+describe('attacks by a compromised DPU', function () {
+  this.timeout(300_000);
+  let stage: Stage;
+  let lease: string;
+  let dpu: KubeClient;
+  before(async () => {
+    stage = await startStage();
+    lease = `${DPU_LEASES}/ovn-dpu-${stage.rogue}`;
+    dpu = await stage.as({ kind: 'dpu', node: stage.rogue });
+    await stage.admin.patch(`/api/v1/nodes/${stage.rogue}`, MERGE, {
+      metadata: { labels: { 'k8s.ovn.org/dpu-host': '' } },
+    });
+    const spec = { holderIdentity: 'ovnkube-dpu-node', leaseDurationSeconds: 3, renewTime: time() };
+    const metadata = { name: `ovn-dpu-${stage.rogue}` };
+    await stage.admin
+      .create(DPU_LEASES, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec })
+      .catch(() => stage.admin.patch(lease, MERGE, { spec }));
+  });
+  after(() => stage?.stop());
+
+  const time = () => new Date().toISOString().replace('Z', '000Z');
+  const renew = () => dpu.patch(lease, MERGE, { spec: { renewTime: time() } });
+  const condition = async () => {
+    const { status } = (await stage.admin.get(`/api/v1/nodes/${stage.rogue}`)) as {
+      status: { conditions?: { type: string; status: string }[] };
+    };
+    return status.conditions?.find(({ type }) => type === 'plumbline.dev/DPUReady')?.status;
+  };
+
+  it('the DPU is alive while it renews, and dead when it stops', async () => {
+    for (let i = 0; i < 3; i++) {
+      await renew();
+      await delay(500);
+    }
+    await until('the DPU to count as alive', async () => {
+      await renew();
+      return (await condition()) === 'True';
+    });
+    await until('the DPU to count as dead', async () => (await condition()) === 'False');
+  });
+
+  it('a longer duration, written while it is dead, revives nothing and causes no flood of requests', async () => {
+    for (const leaseDurationSeconds of [600, 1_000_000, 2_147_483_647]) {
+      await longestDelay(stage.extender);
+      const before = processorMs(stage.extender);
+      await stage.admin.patch(lease, MERGE, { spec: { leaseDurationSeconds } });
+      await delay(2000);
+      assert.equal(await condition(), 'False', `${leaseDurationSeconds} s`);
+      const spent = processorMs(stage.extender) - before;
+      // 334 requests per second would take most of it.
+      assert.ok(spent < 1000, `${spent} ms of processor time in 2 s`);
+      await stage.serve();
+    }
+    await stage.admin.patch(lease, MERGE, { spec: { leaseDurationSeconds: 3 } });
+  });
+});
+/** The memory limit of the agent, MiB. */
+const LIMIT = 160;
+/** A process on a node that can reach the agent's socket: root, or one with access through a wrong mode. */
+describe('attacks by a process on the node', function () {
+  this.timeout(300_000);
+  let stage: Stage;
+  const sockets: Socket[] = [];
+  before(async () => {
+    stage = await startStage();
+  });
+  after(() => stage?.stop());
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+  });
+
+  const open = (path: string): Socket => {
+    const socket = connect(path).on('error', () => undefined);
+    sockets.push(socket);
+    return socket;
+  };
+  const ready = async (probePort: number) =>
+    (await fetch(`http://127.0.0.1:${probePort}/readyz`, { signal: AbortSignal.timeout(2000) })).status;
+
+  it('the socket of the gate is its owner’s alone', function () {
+    if (!stage.agent || !existsSync(stage.agent.gateSocket)) skipFor(GATE, this);
+    assert.equal(statSync(stage.agent!.gateSocket).mode & 0o077, 0);
+  });
+
+  const floods: [string, (path: string) => void][] = [
+    ['1,000 times a megabyte of garbage', (path) => void open(path).write(Buffer.alloc(1 << 20, 0x5b))],
+    ['1,000 requests about missing pods', (path) => void open(path).write('ADD ns pod uid container\n')],
+  ];
+  for (const [name, flood] of floods) {
+    it(`${name}: the agent stays within its memory limit, and answers`, async function () {
+      const { agent } = stage;
+      if (!agent || !existsSync(agent.gateSocket)) return skipFor(GATE, this);
+      const before = processorMs(agent);
+      for (let i = 0; i < 1000; i++) flood(agent.gateSocket);
+      await delay(1500);
+      console.log(
+        `      ${processorMs(agent) - before} ms of processor time, at most ${peakMiB(agent).toFixed(0)} of ${LIMIT} MiB`,
+      );
+      assert.ok(peakMiB(agent) < LIMIT, `${peakMiB(agent)} MiB`);
+      assert.equal(await ready(agent.probePort), 200);
+      await stage.serve();
+    });
+  }
+});
+
+/** A report of random content within the limits of the definition; nearly all of them are contradictory. */
+function randomReport(random: Random): Record<string, unknown> {
+  const upTo = (most: number) => random.below(most + 1);
+  const range = () => {
+    const first = upTo(8300);
+    return random.chance(0.5) ? `${first}` : `${first}-${first + upTo(random.chance(0.5) ? 15 : 8000)}`;
+  };
+  const list = (most: number) => Array.from({ length: 1 + upTo(most) }, range).join(',');
+  const many = <T>(most: number, one: (i: number) => T) => Array.from({ length: upTo(most) }, (_, i) => one(i));
+  const group = (i: number) => ({ id: random.chance(0.25) ? upTo(65_535) : i, cpus: list(20) });
+  // The maximum of the definition: 65,536 characters of CPU lists in total, with at most ten characters per range.
+  const containers = upTo(random.chance(0.25) ? 2048 : 16);
+  const ranges = Math.min(200, Math.floor(6500 / Math.max(1, containers)));
+  const assignments = Array.from({ length: containers }, (_, i) => ({
+    podUID: `u${i}`,
+    container: 'c',
+    cpus: list(Math.max(0, ranges - 1)),
+  }));
+  return {
+    cells: many(32, group),
+    cores: many(random.chance(0.25) ? 2048 : 32, () => list(4).slice(0, 64)),
+    reserved: list(10),
+    sockets: many(64, group),
+    uncores: many(random.chance(0.25) ? 1024 : 8, group),
+    cpuManager: {
+      policy: random.oneOf(['static', 'none', 'x']),
+      options: { 'full-pcpus-only': random.oneOf(['true', 'false']) },
+    },
+    topologyManager: {
+      policy: random.oneOf(['best-effort', 'restricted', 'single-numa-node', 'none']),
+      scope: random.oneOf(['pod', 'container']),
+    },
+    assignments,
+    physnets: many(256, (i) => ({ name: `p${i}`, cells: list(8) })),
+    pmdCPUs: list(100),
+  };
+}
+/** The same on consistent hardware, so that contradictions are found in later checks. */
+function onHardware(report: Record<string, unknown>, truth: NodeTopologyStatus): Record<string, unknown> {
+  const { cells, cores, reserved, kubeletVersion } = truth;
+  return { ...report, cells, cores, reserved, kubeletVersion, sockets: undefined, uncores: undefined };
+}

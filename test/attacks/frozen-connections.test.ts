@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { parseConfiguredContext } from '../../model/networks/context.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
@@ -17,6 +16,7 @@ import { parseWebhookConfig } from '../../webhook/config.ts';
 import { createWebhook } from '../../webhook/daemon.ts';
 import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
 import { podOf, statusOf, withUid } from '../scheduler-plugin/extender-fixture.ts';
+import { tempDirectories, writeTree } from '../support/files.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { startVirtualTime, type VirtualTime } from '../support/virtual-time.ts';
 import { podVector, requestFor } from '../webhook/launcher-fixture.ts';
@@ -35,13 +35,9 @@ interface Call {
 function call({ port, path, body, ca }: Call): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { host: '127.0.0.1', port: Number(port), path, agent: false, ca, method: body ? 'POST' : 'GET' };
-    const sent = (ca === undefined ? request : tlsRequest)(options, (response) => {
-      let text = '';
-      response.on('data', (chunk) => {
-        text += chunk;
-      });
-      response.on('end', () => resolve(`${response.statusCode} ${text}`));
-    });
+    const sent = (ca === undefined ? request : tlsRequest)(options, (response) =>
+      resolve(text(response).then((answer) => `${response.statusCode} ${answer}`)),
+    );
     sent.on('error', reject).end(body);
   });
 }
@@ -87,6 +83,7 @@ async function startFreezingProxy(targetPort: number) {
 describe('frozen connections to the API server', function () {
   this.timeout(300_000);
   const authority = createCertificateAuthority('frozen');
+  const temp = tempDirectories();
   let folder: string;
   let api: ApiFixture;
   let proxy: Awaited<ReturnType<typeof startFreezingProxy>>;
@@ -94,10 +91,8 @@ describe('frozen connections to the API server', function () {
   const path = (file: string) => join(folder, file);
 
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'plumbline-frozen-'));
+    folder = temp();
     const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
-    await writeFile(path('tls.crt'), cert);
-    await writeFile(path('tls.key'), key);
     time = startVirtualTime();
     api = await startApi();
     const { apiVersion, kind } = NODE_TOPOLOGY_API;
@@ -109,13 +104,13 @@ describe('frozen connections to the API server', function () {
     await api.client.patch(`${REPORTS}/n1/status`, 'application/merge-patch+json', { status: statusOf() });
     proxy = await startFreezingProxy(Number(new URL(api.server.url).port));
     const server = `https://127.0.0.1:${proxy.port}`;
-    await writeFile(path('kubeconfig'), kubeconfig({ server, ca: api.server.ca, token: 'admin-token' }));
+    const access = kubeconfig({ server, ca: api.server.ca, token: 'admin-token' });
+    writeTree(folder, { kubeconfig: access, 'tls.crt': cert, 'tls.key': key });
   });
   afterEach(async () => {
     await proxy.stop();
     await api.stop();
     time.end();
-    await rm(folder, { recursive: true });
   });
 
   const extender = (log: Logger) =>

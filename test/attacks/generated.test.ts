@@ -15,42 +15,35 @@ import { createPodMutation, createPodValidation } from '../../webhook/pods/mutat
 import type { Review } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
-import { collectGarbage } from '../support/garbage.ts';
+import { scriptedLists } from '../kube/scripted-api.ts';
 import { silent } from '../support/logger.ts';
-import { leastProcessorTime, processorTime, processorTimeOf } from '../support/processor-time.ts';
-import { scriptedLists } from '../webhook/cluster/scripted-lists.ts';
+import { collectGarbage, leastProcessorTime, processorTime, processorTimeOf } from '../support/processor-time.ts';
 import { answerReview, optionsOf, podVector, requestFor, vmiVector } from '../webhook/launcher-fixture.ts';
-import { attacksOn } from './hostile-objects.ts';
-import { WATCHED } from './watched-schemas.ts';
+import { attacksOn, WATCHED } from './hostile-objects.ts';
 
 const MAX_TASK_MILLISECONDS = 50;
 const MAX_REVIEW_MILLISECONDS = 100;
 /** Characters of the JSON of an object with one hostile field, after it was read. */
 const MAX_READ_CHARACTERS = 256 * 1024;
 const NODES = 1000;
-
 interface Cost {
   readonly label: string;
   readonly milliseconds: number;
   readonly isTooSlow: boolean;
   readonly characters: number;
 }
-
 /** Milliseconds of processor time of some work. The first run compiles: only if it is too slow, others count. */
 function leastBelow(limit: number, work: () => unknown): number {
   const first = processorTime(work);
   if (first > limit) collectGarbage();
   return first <= limit ? first : leastProcessorTime(work, 3);
 }
-
 /** Times the processor time of parsing the same JSON, which a busy or slower machine is allowed. */
 const MAX_RATIO_TO_PARSING = 3;
-
 function isTooSlow(limit: number, milliseconds: number, json: string): boolean {
   if (milliseconds <= limit) return false;
   return milliseconds > MAX_RATIO_TO_PARSING * leastProcessorTime(() => JSON.parse(json), 3);
 }
-
 describe('objects with a hostile field, generated from the schemas', () => {
   for (const [daemon, schemas] of Object.entries(WATCHED)) {
     for (const [name, schema] of Object.entries(schemas)) {
@@ -78,7 +71,6 @@ describe('objects with a hostile field, generated from the schemas', () => {
     }
   }
 });
-
 const many = <T>(count: number, create: (index: number) => T) => Array.from({ length: count }, (_, i) => create(i));
 const text = (index: number, length = 60) => `${index}`.padStart(length, 'x');
 /** A required node affinity of so many terms, each with these requirements. */
@@ -113,7 +105,6 @@ const PRODUCTS: Readonly<Record<string, object>> = {
     }),
   },
 };
-
 const REVIEWS = [
   'a new pod',
   'a pod after other webhooks',
@@ -123,7 +114,6 @@ const REVIEWS = [
   'a replica set',
   'a pool',
 ] as const;
-
 describe('reviews with a hostile field, generated from the schemas', () => {
   const stop = new AbortController();
   after(() => stop.abort());

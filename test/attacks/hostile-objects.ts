@@ -1,18 +1,27 @@
 import * as z from 'zod';
+import { resourceSlice, watchedDeployment } from '../../console/server/cluster.ts';
+import { watchedPod } from '../../console/server/pods.ts';
+import { watchedInstance, watchedMachine } from '../../console/server/vms.ts';
+import { nodeTopologyStatus } from '../../kube/node-topology.ts';
+import { lease, networkAttachmentDefinition, node, objectMeta } from '../../kube/resources.ts';
+import { startedInstance, virtualMachine, virtualMachineInstance } from '../../kube/virtual-machines.ts';
+import { launcherPodSchema } from '../../node-agent/vm-pinning/launchers.ts';
+import { resourceSlice as cpuSlice } from '../../scheduler-plugin/cluster/cluster.ts';
+import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
+import { namespaceSchema, subnet, vlan } from '../../webhook/cluster/cluster-view.ts';
+import { observedNode } from '../../webhook/cluster/node-cache.ts';
 
 /** The place of a field in an object: `spec`, `containers`, `0`, `name`. */
 type Path = readonly string[];
-
 /** A field that the writer of an object fills, as the schema of its kind reads it. */
 interface Field {
   readonly path: Path;
   readonly type: 'text' | 'list' | 'map';
   readonly schema: z.ZodType;
 }
-
 /** Bytes of one field: as much as the API server's store accepts in an object, with some reserve. */
 const MAX_FIELD_BYTES = 1_000_000;
-
 /** The schema without what makes it optional, gives it a default or checks the size of its input first. */
 function inner(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return inner(schema.unwrap() as z.ZodType);
@@ -24,7 +33,6 @@ function inner(schema: z.ZodType): z.ZodType {
   if (schema instanceof z.ZodUnion) return inner(schema.options[0] as z.ZodType);
   return schema;
 }
-
 /** Every text, list and map below a schema; of a list its first item, of a map the entry with the key `0`. */
 function fieldsOf(schema: z.ZodType, path: Path = []): Field[] {
   const type = inner(schema);
@@ -36,7 +44,6 @@ function fieldsOf(schema: z.ZodType, path: Path = []): Field[] {
     return [{ path, type: 'map', schema: type }, ...fieldsOf(type.valueType as z.ZodType, [...path, '0'])];
   return type instanceof z.ZodString ? [{ path, type: 'text', schema: type }] : [];
 }
-
 /** The smallest value that a schema accepts, with a value at a path. */
 function valueAt(schema: z.ZodType, [key, ...rest]: Path, value: unknown): unknown {
   if (key === undefined) return value;
@@ -47,7 +54,6 @@ function valueAt(schema: z.ZodType, [key, ...rest]: Path, value: unknown): unkno
   const least = smallest(type) as object;
   return { ...least, [key]: valueAt(type.shape[key] as z.ZodType, rest, value) };
 }
-
 function smallest(schema: z.ZodType): unknown {
   if (schema.safeParse(undefined).success) return undefined;
   const type = inner(schema);
@@ -60,7 +66,6 @@ function smallest(schema: z.ZodType): unknown {
   if (type instanceof z.ZodNumber) return 0;
   return type instanceof z.ZodBoolean ? false : 'compute';
 }
-
 /** The hostile values of a field: more than its maximum, and a list of as many items as it may have. */
 function hostileValues({ type, schema }: Field): [label: string, create: () => unknown][] {
   if (schema instanceof z.ZodArray) {
@@ -80,13 +85,11 @@ function hostileValues({ type, schema }: Field): [label: string, create: () => u
   }
   return [[`a ${type} of 1 MB`, () => 'x'.repeat(MAX_FIELD_BYTES)]];
 }
-
 function items({ element }: z.ZodArray, maxItems: number): unknown[] {
   const item = smallest(element as z.ZodType) ?? {};
   const count = Math.min(maxItems, Math.floor(MAX_FIELD_BYTES / (JSON.stringify(item).length + 1)));
   return Array.from({ length: count }, () => item);
 }
-
 /** A value with every field at its maximum; of each list and map as much as an object can have of all of them. */
 function largest(schema: z.ZodType): unknown {
   const type = inner(schema);
@@ -106,16 +109,13 @@ function largest(schema: z.ZodType): unknown {
     ? 'x'.repeat(Math.min(type.maxLength ?? 1000, MAX_FIELD_BYTES / 10))
     : smallest(type);
 }
-
 type Json = Readonly<Record<string, unknown>>;
-
 export interface Attack {
   /** `spec.containers.0.name: a text of 1 MB` */
   readonly label: string;
   /** The JSON of an object that has the hostile field, and otherwise the fields of `base`. */
   json(base: Json): string;
 }
-
 /** The attacks on a kind, derived from its schema: a new field is attacked without another line of a test. */
 export function attacksOn(schema: z.ZodType): Attack[] {
   const fields = fieldsOf(schema).filter(
@@ -134,7 +134,6 @@ export function attacksOn(schema: z.ZodType): Attack[] {
     { label: 'every field at its maximum', json: (base) => JSON.stringify(merge(largest(schema) as Json, base)) },
   ];
 }
-
 function merge(base: Json, hostile: Json): Json {
   const fields = Object.entries(hostile).filter(([, value]) => value !== undefined);
   const isObject = (value: unknown): value is Json =>
@@ -145,3 +144,39 @@ function merge(base: Json, hostile: Json): Json {
   });
   return { ...base, ...Object.fromEntries(merged) };
 }
+
+const topology = z.object({ metadata: objectMeta, status: nodeTopologyStatus });
+/** The schema of each kind that a daemon watches, by daemon. */
+export const WATCHED: Readonly<Record<string, Readonly<Record<string, z.ZodType>>>> = {
+  webhook: {
+    namespaces: namespaceSchema,
+    nodes: observedNode,
+    topologies: topology,
+    definitions: networkAttachmentDefinition,
+    subnets: subnet,
+    vlans: vlan,
+    VMIs: virtualMachineInstance,
+  },
+  extender: {
+    nodes: node,
+    pods: observedPod,
+    topologies: topology,
+    leases: lease,
+    resourceSlices: cpuSlice,
+    VMIs: startedInstance,
+    VMs: virtualMachine,
+    // Not watched: the pod in a call of kube-scheduler.
+    filter: z.object({ Pod: schedulingPod }),
+  },
+  agent: { launchers: launcherPodSchema },
+  console: {
+    topologies: topology,
+    nodes: node,
+    pods: watchedPod,
+    leases: lease,
+    VMIs: watchedInstance,
+    VMs: watchedMachine,
+    deployments: watchedDeployment,
+    resourceSlices: resourceSlice,
+  },
+};

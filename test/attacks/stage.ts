@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { demoMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
@@ -310,12 +311,7 @@ export function postTo(
     const headers = { 'content-length': Buffer.byteLength(body), 'content-type': 'application/json' };
     const request = servesTls(victim) ? httpsRequest : httpRequest;
     const call = request({ ...to, headers }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk: string) => {
-        text += chunk;
-      });
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
-      response.on('error', reject);
+      text(response).then((answer) => resolve({ status: response.statusCode ?? 0, text: answer }), reject);
     });
     call.on('error', reject).end(body);
   });
@@ -337,8 +333,8 @@ export function peakMiB({ pid }: Victim): number {
 
 /** The value of a metric without labels. */
 export async function metricOf({ probePort }: Victim, name: string): Promise<number> {
-  const text = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
+  const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1] ?? Number.NaN);
 }
 
 /** The longest time that a daemon's event loop was busy since the last call, in milliseconds. */

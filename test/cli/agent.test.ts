@@ -10,9 +10,7 @@ import { KubeError } from '../../kube/client.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
-import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
-import { buildCli, plumbline } from './run.ts';
+import { useCluster } from './cluster-fixture.ts';
 
 const OVS = { enabled: true, enablerFile: '/etc/x', desired: '0-3', why: [], problems: [], sources: [], processes: [] };
 const VMS = { vms: [], overlaps: [] };
@@ -21,7 +19,7 @@ const RUNNING = { phase: 'Running' };
 
 describe('the agent of a node, reached through the API server', function () {
   this.timeout(120_000);
-  let cluster: FixtureCluster;
+  const cluster = useCluster((made) => made.namespace('plumbline-system'));
   let server: ReturnType<typeof createProbeServer>;
   const agent = (name: string, node: string, status: Readonly<Record<string, unknown>>) =>
     cluster.pod(name, {
@@ -31,9 +29,6 @@ describe('the agent of a node, reached through the API server', function () {
       status,
     });
   before(async () => {
-    cluster = await createFixtureCluster();
-    const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'plumbline-system' } };
-    await cluster.sandbox.client.create(NAMESPACES, namespace);
     await agent('agent-old', 'worker-1', ENDING);
     await agent('agent-1', 'worker-1', RUNNING);
     await agent('agent-2', 'worker-2', RUNNING);
@@ -48,10 +43,7 @@ describe('the agent of a node, reached through the API server', function () {
     });
     await server.start();
   });
-  after(async () => {
-    await server?.stop(0);
-    await cluster?.stop();
-  });
+  after(() => server?.stop(0));
 
   /** Replaces the API server and the kubelet, which the tests of the port-forward cover. */
   const forwarded: OpenPort = (_, target, signal) => {
@@ -103,14 +95,13 @@ describe('the agent of a node, reached through the API server', function () {
   }
 
   it('is selected by the node’s name, which is completed; an invalid agent address is refused', async () => {
-    buildCli();
-    const none = await plumbline(['ovs', 'status', 'worker-3'], cluster);
+    const none = await cluster.run('ovs', 'status', 'worker-3');
     assert.deepEqual([none.status, none.stdout], [4, '']);
     assert.match(none.stderr, /^plumbline: no agent runs on node worker-3 /);
     await cluster.node('worker-1');
-    const completed = await plumbline(['__complete', 'vm', 'status', 'work'], cluster);
+    const completed = await cluster.run('__complete', 'vm', 'status', 'work');
     assert.equal(completed.stdout, 'worker-1\n');
-    const wrong = await plumbline(['vm', 'status', '--agent', 'here'], cluster);
+    const wrong = await cluster.run('vm', 'status', '--agent', 'here');
     assert.deepEqual(
       [wrong.status, wrong.stderr],
       [2, "plumbline: --agent 'here': expected a URL such as http://127.0.0.1:8082; see plumbline vm status --help\n"],

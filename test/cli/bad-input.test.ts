@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { COMMANDS } from '../../cli/program.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { listenOnLoopback } from '../real/processes.ts';
+import { tempDirectories } from '../support/files.ts';
+import { useCluster } from './cluster-fixture.ts';
 import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './run.ts';
 
@@ -30,6 +30,7 @@ function assertOneLine({ stderr, stdout }: Ran): void {
 
 describe('reports an error in one line, with the next step', function () {
   this.timeout(300_000);
+  const temp = tempDirectories();
   let directory: string;
   let server: Server;
   let answer: Answer;
@@ -37,15 +38,11 @@ describe('reports an error in one line, with the next step', function () {
 
   before(async () => {
     buildCli();
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-bad-'));
+    directory = temp();
     server = createServer((_, response) => response.writeHead(answer.status).end(answer.body));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
   });
-  after(() => {
-    server.close();
-    rmSync(directory, { recursive: true });
-  });
+  after(() => server.close());
 
   const kubeconfig = (name: string, content: object | string): string => {
     const path = join(directory, name);
@@ -69,13 +66,6 @@ describe('reports an error in one line, with the next step', function () {
       [
         ['doctor', 'everything'],
         /unknown area 'everything': use preflight, installed, .*, pods; see plumbline doctor --help/,
-      ],
-      [['doctor', '--watch', '-1'], /0 to 3600/],
-      [['completion', 'powershell'], /unknown shell 'powershell': use bash, zsh, fish; see/],
-      [['simulate', '--vm', '8c', '--nodes', '0'], /--nodes '0': expected a whole number above 0; see/],
-      [
-        ['ovs', 'status', 'n', '--agent', 'x'],
-        /--agent 'x': expected a URL such as .*; see plumbline ovs status --help/,
       ],
       [['--context', 'x'], /--context/],
       [['--context', 'x', 'topology'], /unknown option '--context'.*; see plumbline topology --help/],
@@ -191,16 +181,13 @@ describe('reports an error in one line, with the next step', function () {
   });
 
   describe('with a cluster', () => {
-    let cluster: FixtureCluster;
-    before(async () => {
-      cluster = await createFixtureCluster();
-      await cluster.node('worker-1');
-      await cluster.pod('firewall');
+    const cluster = useCluster(async (made) => {
+      await made.node('worker-1');
+      await made.pod('firewall');
     });
-    after(() => cluster.stop());
 
     it('exits with status 4 and the existing names for an unknown name', async () => {
-      const ran = await plumbline(['explain', 'pod', 'firewal'], { kubeconfig: cluster.kubeconfig });
+      const ran = await cluster.run('explain', 'pod', 'firewal');
       assert.equal(ran.status, 4);
       assertOneLine(ran);
       assert.match(

@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { collect } from '../../cli/bug-report/collect.ts';
 import { Redaction } from '../../cli/bug-report/redact.ts';
 import { tarArchive } from '../../cli/bug-report/run.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { KubeError } from '../../kube/client.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { tempDirectories } from '../support/files.ts';
+import { useCluster } from './cluster-fixture.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';
-import { buildCli, plumbline } from './run.ts';
 import { NOW, STATE_TABLE } from './state-table.ts';
 
 const LOG =
@@ -70,6 +69,8 @@ function clusterOf(more: Objects = {}, log: string | KubeError = LOG): ClusterAc
 const textOf = ({ files }: Awaited<ReturnType<typeof collect>>) => files.map(({ content }) => content).join('\n');
 
 describe('plumbline bug-report', () => {
+  const temp = tempDirectories();
+
   it('has versions, findings, reports, nodes, Events, pods and logs', async () => {
     const { files, missing } = await collect(clusterOf(), NOW);
     assert.deepEqual(
@@ -140,7 +141,7 @@ describe('plumbline bug-report', () => {
   }
 
   it('writes an archive that tar reads', () => {
-    const directory = mkdtempSync(join(tmpdir(), 'plumbline-tar-'));
+    const directory = temp();
     const files = [
       { name: 'a.json', content: '{}\n' },
       { name: 'logs/b.log', content: 'ä'.repeat(512) },
@@ -149,24 +150,16 @@ describe('plumbline bug-report', () => {
     writeFileSync(join(directory, 'a.tar.gz'), tarArchive('report', files, 1_800_000_000));
     execFileSync('tar', ['-xzf', 'a.tar.gz'], { cwd: directory });
     for (const { name, content } of files) assert.equal(readFileSync(join(directory, 'report', name), 'utf8'), content);
-    rmSync(directory, { recursive: true });
   });
 
   describe('as a command', function () {
     this.timeout(120_000);
-    let cluster: FixtureCluster;
+    const cluster = useCluster((made) => made.node('worker-1'));
     let directory: string;
-    before(async () => {
-      buildCli();
-      cluster = await createFixtureCluster();
-      await cluster.node('worker-1');
-      directory = mkdtempSync(join(tmpdir(), 'plumbline-bug-report-'));
+    before(() => {
+      directory = temp();
     });
-    after(async () => {
-      rmSync(directory, { recursive: true });
-      await cluster.stop();
-    });
-    const report = (...args: string[]) => plumbline(['bug-report', ...args], { kubeconfig: cluster.kubeconfig });
+    const report = (...args: string[]) => cluster.run('bug-report', ...args);
 
     it('prints the list before it writes a file that only its owner can read', async () => {
       const path = join(directory, 'report.tar.gz');

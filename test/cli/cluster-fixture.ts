@@ -2,9 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
+import { LEASES, NAMESPACES, NODE_TOPOLOGIES, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
-import type { KubeObject, KubePod } from '../../sandbox/objects.ts';
+import type { JsonRecord, KubeObject, KubePod } from '../../sandbox/objects.ts';
+import { buildCli, plumbline, type Ran } from './run.ts';
 
 type Sandbox = ReturnType<typeof createSandbox>;
 
@@ -15,7 +16,16 @@ export interface FixtureCluster {
   readonly kubeconfig: string;
   node(name: string, options?: NodeOptions): Promise<void>;
   pod(name: string, options?: PodOptions): Promise<KubePod>;
+  namespace(name: string): Promise<void>;
+  /** The Lease of a component. */
+  lease(namespace: string, name: string, spec: JsonRecord): Promise<KubeObject>;
   stop(): Promise<void>;
+}
+
+/** A cluster for one suite. */
+export interface SuiteCluster extends Omit<FixtureCluster, 'stop'> {
+  /** Runs the bundled command on it. */
+  run(...args: string[]): Promise<Ran>;
 }
 
 export interface NodeOptions {
@@ -109,10 +119,44 @@ export async function createFixtureCluster(): Promise<FixtureCluster> {
         'status',
       );
     },
+    async namespace(name) {
+      await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    },
+    lease: (namespace, name, spec) =>
+      client.create(LEASES, {
+        apiVersion: 'coordination.k8s.io/v1',
+        kind: 'Lease',
+        metadata: { name, namespace },
+        spec,
+      }),
     async stop() {
       await sandbox.stop();
       await rm(directory, { recursive: true, force: true });
     },
+  };
+}
+
+/** The cluster of a suite, with the bundled command; `prepare` adds its objects. */
+export function useCluster(prepare?: (cluster: FixtureCluster) => Promise<unknown>): SuiteCluster {
+  let cluster: FixtureCluster;
+  before(async () => {
+    buildCli();
+    cluster = await createFixtureCluster();
+    await prepare?.(cluster);
+  });
+  after(() => cluster?.stop());
+  return {
+    get sandbox() {
+      return cluster.sandbox;
+    },
+    get kubeconfig() {
+      return cluster.kubeconfig;
+    },
+    node: (...args) => cluster.node(...args),
+    pod: (...args) => cluster.pod(...args),
+    namespace: (...args) => cluster.namespace(...args),
+    lease: (...args) => cluster.lease(...args),
+    run: (...args) => plumbline(args, { kubeconfig: cluster.kubeconfig }),
   };
 }
 

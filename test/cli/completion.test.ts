@@ -1,34 +1,29 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { COMMANDS } from '../../cli/program.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
-import { buildCli, PROGRAM, plumbline } from './run.ts';
+import { tempDirectories } from '../support/files.ts';
+import { useCluster } from './cluster-fixture.ts';
+import { PROGRAM, plumbline } from './run.ts';
 
 describe('completion', function () {
   this.timeout(300_000);
-  let cluster: FixtureCluster;
+  const cluster = useCluster(async (made) => {
+    await made.node('worker-1');
+    await made.pod('firewall');
+  });
+  const temp = tempDirectories();
   let directory: string;
-
-  before(async () => {
-    buildCli();
-    cluster = await createFixtureCluster();
-    await cluster.node('worker-1');
-    await cluster.pod('firewall');
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-completion-'));
+  before(() => {
+    directory = temp();
     writeFileSync(join(directory, 'plumbline'), `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`, {
       mode: 0o755,
     });
   });
-  after(async () => {
-    rmSync(directory, { recursive: true });
-    await cluster.stop();
-  });
 
   const words = async (...args: string[]): Promise<string[]> => {
-    const { stdout, stderr } = await plumbline(['__complete', ...args], { kubeconfig: cluster.kubeconfig });
+    const { stdout, stderr } = await cluster.run('__complete', ...args);
     assert.equal(stderr, '');
     return stdout.split('\n').flatMap((line) => (line === '' ? [] : [line.split('\t')[0]!]));
   };

@@ -1,4 +1,4 @@
-import { NAMESPACES, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
 
@@ -26,8 +26,7 @@ const PENDING = {
  */
 export async function createDocsCluster(): Promise<FixtureCluster> {
   const cluster = await createFixtureCluster();
-  const { client } = cluster.sandbox;
-  await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'tenants' } });
+  await cluster.namespace('tenants');
   const router = await launch(cluster, 'router', { node: 'worker-1', status: { phase: 'Running' } });
   await launch(cluster, 'firewall', { status: PENDING });
   await cluster.node('worker-1', {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import { root } from '../support/bundles.ts';
+import { tempDirectories } from '../support/files.ts';
 import type { FixtureCluster } from './cluster-fixture.ts';
 import { contradictedPrediction } from './contradicted-prediction.ts';
 import { createDocsCluster } from './docs-cluster.ts';
@@ -141,12 +141,13 @@ const read = guides.map(readGuide);
 describe('commands of the guides', function () {
   this.timeout(300_000);
   let cluster: FixtureCluster;
+  const temp = tempDirectories();
   let directory: string;
 
   before(async () => {
     buildCli();
     cluster = await createDocsCluster();
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-docs-'));
+    directory = temp();
     writeFileSync(join(directory, 'plumbline'), `#!/bin/sh\nexec "${process.execPath}" "${PROGRAM}" "$@"\n`, {
       mode: 0o755,
     });
@@ -154,10 +155,7 @@ describe('commands of the guides', function () {
     writeFileSync(join(directory, 'nova.conf'), NOVA);
     writeFileSync(join(directory, 'replay.json'), JSON.stringify(contradictedPrediction('worker-1')));
   });
-  after(async () => {
-    rmSync(directory, { recursive: true });
-    await cluster.stop();
-  });
+  after(() => cluster.stop());
 
   const run = (text: string) =>
     new Promise<{ status: number; output: string }>((resolve) => {

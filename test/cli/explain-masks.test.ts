@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { LEASES, NAMESPACES, NODE_TOPOLOGIES } from '../../sandbox/api-server/built-in-types.ts';
-import { createFixtureCluster, type FixtureCluster, type PodOptions } from './cluster-fixture.ts';
-import { buildCli, plumbline } from './run.ts';
+import { NODE_TOPOLOGIES } from '../../sandbox/api-server/built-in-types.ts';
+import { type PodOptions, useCluster } from './cluster-fixture.ts';
 import { type Spoken, spoken } from './spoken.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
@@ -36,29 +35,19 @@ const masked = (mask: string, more: PodOptions = {}): PodOptions => ({
 
 describe('plumbline explain for VMs with CPU masks', function () {
   this.timeout(300_000);
-  let cluster: FixtureCluster;
-  before(async () => {
-    buildCli();
-    cluster = await createFixtureCluster();
-    for (const name of ['small-1', 'small-2', 'dead']) await cluster.node(name, { report: SMALL });
-    await cluster.node('numa1');
-    await cluster.node('mute');
-    const topologies = cluster.sandbox.client.list(NODE_TOPOLOGIES);
-    const mute = topologies.find(({ metadata }) => metadata.name === 'mute');
-    await cluster.sandbox.client.delete(NODE_TOPOLOGIES, mute!);
-    const metadata = { name: 'plumbline-system' };
-    await cluster.sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
-    await cluster.sandbox.client.create(LEASES, {
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata: { name: 'plumbline-agent-dead', namespace: 'plumbline-system' },
-      spec: { holderIdentity: 'dead', leaseDurationSeconds: 40, renewTime: '2026-11-01T10:00:00.000000Z' },
-    } as never);
+  const cluster = useCluster(async (made) => {
+    for (const name of ['small-1', 'small-2', 'dead']) await made.node(name, { report: SMALL });
+    await made.node('numa1');
+    await made.node('mute');
+    const { client } = made.sandbox;
+    await client.delete(NODE_TOPOLOGIES, client.get(NODE_TOPOLOGIES, undefined, 'mute')!);
+    await made.namespace('plumbline-system');
+    const renewTime = '2026-11-01T10:00:00.000000Z';
+    await made.lease('plumbline-system', 'plumbline-agent-dead', { leaseDurationSeconds: 40, renewTime });
   });
-  after(() => cluster.stop());
 
   const explained = async (kind: string, name: string): Promise<Spoken> => {
-    const ran = await plumbline(['explain', kind, name, '-o', 'json'], { kubeconfig: cluster.kubeconfig });
+    const ran = await cluster.run('explain', kind, name, '-o', 'json');
     assert.equal(ran.stderr, '');
     return spoken(ran.stdout);
   };

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseReference } from '../../cli/explain/reference.ts';
 import { CliError, EXIT } from '../../cli/support/exit-status.ts';
-import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { listenOnLoopback } from '../real/processes.ts';
+import { tempDirectories } from '../support/files.ts';
+import { useCluster } from './cluster-fixture.ts';
 import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, plumbline } from './run.ts';
 
 describe('arguments of plumbline explain', function () {
   this.timeout(120_000);
+  const temp = tempDirectories();
   before(buildCli);
   const cases: readonly [readonly [string, string?], string | undefined, unknown][] = [
     [['vm', 'firewall'], undefined, ['vm', undefined, 'firewall']],
@@ -54,19 +54,10 @@ describe('arguments of plumbline explain', function () {
   }
 
   describe('in a cluster', () => {
-    let cluster: FixtureCluster;
-    before(async () => {
-      cluster = await createFixtureCluster();
-      await cluster.sandbox.client.create(NAMESPACES, {
-        apiVersion: 'v1',
-        kind: 'Namespace',
-        metadata: { name: 'demo' },
-      });
-      await cluster.pod('launcher', { namespace: 'demo' });
+    const { run } = useCluster(async (made) => {
+      await made.namespace('demo');
+      await made.pod('launcher', { namespace: 'demo' });
     });
-    after(() => cluster.stop());
-
-    const run = (...args: string[]) => plumbline(args, { kubeconfig: cluster.kubeconfig });
 
     it('name a pod by namespace and name, with or without the kind', async () => {
       for (const words of [['pod', 'demo/launcher'], ['pod/launcher', '-n', 'demo'], ['demo/launcher']]) {
@@ -87,15 +78,10 @@ describe('arguments of plumbline explain', function () {
         asked.push(request.headers['impersonate-user'] as string | undefined);
         response.writeHead(404, { 'content-type': 'application/json' }).end('{"kind":"Status","code":404}');
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const directory = await mkdtemp(join(tmpdir(), 'plumbline-as-'));
+      const url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
       try {
-        const kubeconfig = join(directory, 'config');
-        const { port } = server.address() as AddressInfo;
-        await writeFile(
-          kubeconfig,
-          JSON.stringify(kubeconfigOf({ server: `http://127.0.0.1:${port}` }, { token: 'abc' })),
-        );
+        const kubeconfig = join(temp(), 'config');
+        writeFileSync(kubeconfig, JSON.stringify(kubeconfigOf({ server: url }, { token: 'abc' })));
         const { status } = await plumbline(['explain', 'pod', 'x', '--as', 'jane@example.com'], { kubeconfig });
         assert.equal(status, 4);
         assert.deepEqual([...new Set(asked)], ['jane@example.com']);
@@ -103,7 +89,6 @@ describe('arguments of plumbline explain', function () {
         assert.equal(wrong.status, 2);
       } finally {
         server.close();
-        await rm(directory, { recursive: true });
       }
     });
   });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { factsOf } from '../../cli/explain/explain.ts';
 import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
-import { buildCli, plumbline } from './run.ts';
+import { listenOnLoopback } from '../real/processes.ts';
+import { useCluster } from './cluster-fixture.ts';
+import { plumbline } from './run.ts';
 import { type Spoken, spoken } from './spoken.ts';
 
 const ANNOTATED = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
@@ -23,32 +23,27 @@ const busy = (cores: number) => ({
 
 describe('plumbline explain', function () {
   this.timeout(300_000);
-  let cluster: FixtureCluster;
-
-  const explained = async (...args: string[]): Promise<Spoken> => {
-    const ran = await plumbline(['explain', ...args, '-o', 'json'], { kubeconfig: cluster.kubeconfig });
-    assert.equal(ran.stderr, '');
-    assert.equal(ran.status, 0);
-    return spoken(ran.stdout);
-  };
-
-  before(async () => {
-    buildCli();
-    cluster = await createFixtureCluster();
-    await cluster.node('free');
-    await cluster.node('full', { report: busy(7) });
-    await cluster.node('nearly', { report: busy(3) });
-    await cluster.node('cordoned', { unschedulable: true });
-    await cluster.node('tainted', { taints: [{ key: 'example.com/gpu', effect: 'NoSchedule' }] });
-    await cluster.node('other', { labels: { 'kubevirt.io/schedulable': 'false' } });
-    await cluster.node('dead-dpu', {
+  const cluster = useCluster(async (made) => {
+    await made.node('free');
+    await made.node('full', { report: busy(7) });
+    await made.node('nearly', { report: busy(3) });
+    await made.node('cordoned', { unschedulable: true });
+    await made.node('tainted', { taints: [{ key: 'example.com/gpu', effect: 'NoSchedule' }] });
+    await made.node('other', { labels: { 'kubevirt.io/schedulable': 'false' } });
+    await made.node('dead-dpu', {
       labels: { 'k8s.ovn.org/dpu-host': '' },
       conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'last renewal 61 s ago' }],
     });
     // It has not started: 2 of the 14 free CPUs of this node near the network belong to it.
-    await cluster.pod('starts', { node: 'free', status: { phase: 'Pending' } });
+    await made.pod('starts', { node: 'free', status: { phase: 'Pending' } });
   });
-  after(() => cluster.stop());
+
+  const explained = async (...args: string[]): Promise<Spoken> => {
+    const ran = await cluster.run('explain', ...args, '-o', 'json');
+    assert.equal(ran.stderr, '');
+    assert.equal(ran.status, 0);
+    return spoken(ran.stdout);
+  };
 
   it('gives a reason for each node, the closest first', async () => {
     await cluster.pod('big', {
@@ -80,7 +75,7 @@ describe('plumbline explain', function () {
       notes[0] ?? '',
       /computed from the nodes’ reports, because there is no plumbline-scheduler, and no extender next to kube-scheduler/,
     );
-    const { stdout } = await plumbline(['explain', 'pod', 'big'], { kubeconfig: cluster.kubeconfig });
+    const { stdout } = await cluster.run('explain', 'pod', 'big');
     assert.match(stdout, /^The closest node: free$/m);
   });
 
@@ -126,7 +121,7 @@ describe('plumbline explain', function () {
           lastTimestamp: new Date().toISOString(),
         });
       }
-      const { stdout } = await plumbline(['explain', 'vm', 'quoted'], { kubeconfig: cluster.kubeconfig });
+      const { stdout } = await cluster.run('explain', 'vm', 'quoted');
       const shown = stdout
         .split('\n')
         .filter((line) => line.includes(message))
@@ -172,9 +167,7 @@ describe('plumbline explain', function () {
         asked.push(request.url ?? '');
         response.writeHead(status).end(answer);
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      const { port } = server.address() as AddressInfo;
-      return { url: `http://127.0.0.1:${port}`, asked, close: () => server.close() };
+      return { url: `http://127.0.0.1:${await listenOnLoopback(server)}`, asked, close: () => server.close() };
     };
 
     it('uses the extender’s answer', async () => {
@@ -205,7 +198,7 @@ describe('plumbline explain', function () {
         const extender = await serve(status, answer);
         try {
           const args = ['explain', 'pod', `asked-${status}-${answer.length}`, '--extender', extender.url];
-          const ran = await plumbline(args, { kubeconfig: cluster.kubeconfig });
+          const ran = await cluster.run(...args);
           assert.equal(ran.status, 3);
           assert.match(ran.stderr, message);
           assert.equal(ran.stderr.trim().split('\n').length, 1);
@@ -230,7 +223,7 @@ describe('plumbline explain', function () {
       const longest = Math.max(...lines.map((line) => line.length));
       assert.ok(longest <= Number(columns), `${longest} columns`);
     }
-    const wide = await plumbline(['explain', 'pod', 'crowd', '-o', 'wide'], { kubeconfig: cluster.kubeconfig });
+    const wide = await cluster.run('explain', 'pod', 'crowd', '-o', 'wide');
     assert.match(wide.stdout, /extra-59/);
   });
 });

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { createTerminalLog } from '../../cli/console/run.ts';
@@ -11,7 +9,9 @@ import { COMMANDS, runProgram } from '../../cli/program.ts';
 import { createProgress, print } from '../../cli/support/output.ts';
 import { watch } from '../../cli/support/watch.ts';
 import { KubeError } from '../../kube/client.ts';
+import { listenOnLoopback } from '../real/processes.ts';
 import { root } from '../support/bundles.ts';
+import { tempDirectories } from '../support/files.ts';
 import { type Changed, HOSTILE, LONG, strangeIn, withEachText, withEveryText } from './hostile-texts.ts';
 import { kubeconfigOf } from './kubeconfig.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';
@@ -171,6 +171,7 @@ async function captured(action: () => Promise<Output['status']> | Output['status
 describe('texts of others in the output', function () {
   this.timeout(300_000);
   const { now } = Date;
+  const temp = tempDirectories();
   let directory: string;
   let server: Server;
   let url: string;
@@ -182,7 +183,7 @@ describe('texts of others in the output', function () {
 
   before(async () => {
     Date.now = () => NOW;
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-hostile-'));
+    directory = temp();
     server = createServer({ maxHeaderSize: 1024 * 1024 }, async (request, response) => {
       const { pathname, searchParams } = new URL(request.url ?? '', url);
       const query = Object.fromEntries(searchParams);
@@ -195,14 +196,12 @@ describe('texts of others in the output', function () {
         response.writeHead(code || 500).end(JSON.stringify({ kind: 'Status', code, reason, message }));
       }
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    url = `http://127.0.0.1:${await listenOnLoopback(server)}`;
     kubeconfig = file('kubeconfig', stringify(configOf({})));
   });
   after(() => {
     Date.now = now;
     server.close();
-    rmSync(directory, { recursive: true });
   });
   beforeEach(() => {
     objects = {};

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { MAX_FILES_BYTES } from '../../cli/import/run.ts';
 import { parseNetworkMap } from '../../model/networks/network-map.ts';
+import { tempDirectories } from '../support/files.ts';
 
 const MAIN = new URL('../../cli/main.ts', import.meta.url).pathname;
 
 describe('plumbline import nova-conf', function () {
   this.timeout(300_000);
+  const temp = tempDirectories();
   let directory: string;
   const file = (name: string, content: string | Buffer) => {
     writeFileSync(join(directory, name), content);
@@ -20,11 +21,10 @@ describe('plumbline import nova-conf', function () {
     spawnSync(process.execPath, ['--import', 'tsx', MAIN, 'import', 'nova-conf', ...args], { encoding: 'utf8' });
 
   before(() => {
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-import-'));
+    directory = temp();
     file('10-networks.conf', '[neutron]\nphysnets = physnet0\n[neutron_physnet_physnet0]\nnuma_nodes = 0\n');
     file('20-here.conf', '[neutron_physnet_physnet0]\nnuma_nodes = 1\n[compute]\ncpu_dedicated_set = 2-15,^8\n');
   });
-  after(() => rmSync(directory, { recursive: true, force: true }));
 
   it('prints the ConfigMap that the agents mount, from a directory, in the order of files', () => {
     const { status, stdout, stderr } = plumbline(directory, '--cpus', '0-15', '--node-selector', 'rack=a');

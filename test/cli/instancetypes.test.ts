@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { readVmFile } from '../../cli/simulate/file.ts';
@@ -8,6 +7,7 @@ import { prepare } from '../../cli/simulate/run.ts';
 import { hypothetical, inventNodes } from '../../cli/simulate/scene.ts';
 import { simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
+import { tempDirectories } from '../support/files.ts';
 import { createObjectsApi } from './objects-api.ts';
 
 const LARGE = {
@@ -32,15 +32,11 @@ const scene = hypothetical(
 );
 
 describe('simulate of VMs with an instancetype', () => {
-  let directory = '';
-  before(() => {
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-instancetypes-'));
-  });
-  after(() => rmSync(directory, { recursive: true }));
+  const temp = tempDirectories();
 
   /** Documents of one file, and the demand of its VM. */
   async function demandOf(documents: readonly object[], client?: Parameters<typeof prepare>[3]) {
-    const path = join(directory, 'vms.yaml');
+    const path = join(temp(), 'vms.yaml');
     writeFileSync(path, documents.map((one) => stringify(one)).join('---\n'));
     const { demands, notes } = await prepare([], [readVmFile(path, 'default')], scene, client);
     return { notes, demand: demands[0], threads: demands[0]?.needs.guestThreads };

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { type Command, commandText } from '../../diagnosis/remedy.ts';
-import { LEASES, NAMESPACES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { needs } from '../support/parts.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { useCluster } from './cluster-fixture.ts';
 import { commandsOfTable, shell } from './remedy-commands.ts';
-import { buildCli, plumbline } from './run.ts';
 import { NODE } from './state-table.ts';
 
 /** KubeVirt's command is missing here: the forms that are used, from its help text. */
@@ -18,33 +17,22 @@ const NOT_IN_SANDBOX = /resourcequota|limitrange|poddisruptionbudget/;
 
 describe('suggested commands', function () {
   this.timeout(300_000);
-  let cluster: FixtureCluster;
   let commands: readonly Command[];
-
-  before(async () => {
-    buildCli();
+  const cluster = useCluster(async (made) => {
     commands = await commandsOfTable();
-    cluster = await createFixtureCluster();
-    const { client } = cluster.sandbox;
+    const { client } = made.sandbox;
     for (const name of ['tenants', 'kubevirt', 'plumbline-system', 'ovn-kubernetes', 'kube-system']) {
-      const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name } };
-      await client.create(NAMESPACES, namespace).catch(() => undefined);
+      await made.namespace(name).catch(() => undefined);
     }
-    await cluster.node(NODE, { unschedulable: true });
+    await made.node(NODE, { unschedulable: true });
     await client.create(VIRTUAL_MACHINES, {
       apiVersion: 'kubevirt.io/v1',
       kind: 'VirtualMachine',
       metadata: { name: 'fw', namespace: 'tenants' },
       spec: { runStrategy: 'Halted', template: { spec: { domain: {} } } },
     } as never);
-    await client.create(LEASES, {
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata: { name: `ovn-dpu-${NODE}`, namespace: 'ovn-kubernetes' },
-      spec: { holderIdentity: 'x', leaseDurationSeconds: 40 },
-    } as never);
+    await made.lease('ovn-kubernetes', `ovn-dpu-${NODE}`, { holderIdentity: 'x', leaseDurationSeconds: 40 });
   });
-  after(() => cluster.stop());
 
   const of = (program: Command['program']) => commands.filter((one) => one.program === program);
 
@@ -54,7 +42,7 @@ describe('suggested commands', function () {
     for (const { args } of own) {
       // The doctor watches the Leases of DPUs for 25 s by default.
       const quick = args.includes('dpu') ? [...args, '--watch', '1'] : args;
-      const { status, stderr } = await plumbline(quick, { kubeconfig: cluster.kubeconfig });
+      const { status, stderr } = await cluster.run(...quick);
       // It asks the node's agent, which this cluster does not have.
       if (args[0] === 'vm') {
         assert.match(stderr, /no agent runs on node/);

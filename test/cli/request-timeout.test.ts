@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { listenOnLoopback } from '../real/processes.ts';
+import { tempDirectories } from '../support/files.ts';
 import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, plumbline } from './run.ts';
 
@@ -12,25 +13,22 @@ const MAX_SECONDS = 8;
 describe('--request-timeout', function () {
   this.timeout(120_000);
   let server: Server;
-  let directory: string;
+  const temp = tempDirectories();
   let kubeconfig: string;
   let address: string;
   const sockets: Socket[] = [];
 
   before(async () => {
     buildCli();
-    directory = mkdtempSync(join(tmpdir(), 'plumbline-timeout-'));
     // It accepts connections and never answers.
     server = createServer((socket) => void sockets.push(socket));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    kubeconfig = join(directory, 'kubeconfig');
+    address = `http://127.0.0.1:${await listenOnLoopback(server)}`;
+    kubeconfig = join(temp(), 'kubeconfig');
     writeFileSync(kubeconfig, JSON.stringify(kubeconfigOf({ server: address })));
   });
   after(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
-    rmSync(directory, { recursive: true });
   });
 
   for (const args of [

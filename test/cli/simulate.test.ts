@@ -7,7 +7,7 @@ import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { useCluster } from './cluster-fixture.ts';
 import { contradictedPrediction } from './contradicted-prediction.ts';
 import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
@@ -159,16 +159,12 @@ describe('plumbline simulate', () => {
 
   describe('as a command', function () {
     this.timeout(300_000);
-    let cluster: FixtureCluster;
-    before(async () => {
-      buildCli();
-      cluster = await createFixtureCluster();
-      await cluster.node('worker-1', {
+    const cluster = useCluster(async (made) => {
+      await made.node('worker-1', {
         report: { assignments: [{ podUID: 'x', container: 'compute', cpus: '1-7,17-23' }] },
       });
-      await cluster.node('worker-2', { unschedulable: true });
+      await made.node('worker-2', { unschedulable: true });
     });
-    after(() => cluster.stop());
 
     const VMS = `
 apiVersion: kubevirt.io/v1

@@ -11,9 +11,9 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { eventually } from '../support/eventually.ts';
 import { skipFor } from '../support/parts.ts';
-import { createFixtureCluster, type FixtureCluster, REPORT } from './cluster-fixture.ts';
+import { REPORT, useCluster } from './cluster-fixture.ts';
 import { parseOutput } from './output-schema.ts';
-import { buildCli, PROGRAM, plumbline } from './run.ts';
+import { PROGRAM } from './run.ts';
 
 const plain = (width = Number.POSITIVE_INFINITY) => ({
   ...terminalOf({ isTTY: false, columns: 80 } as never, {}),
@@ -227,16 +227,12 @@ describe('plumbline top', () => {
 
   describe('with a cluster', function () {
     this.timeout(300_000);
-    let cluster: FixtureCluster;
-    before(async () => {
-      buildCli();
-      cluster = await createFixtureCluster();
-      await cluster.node('worker-1');
-      await cluster.node('worker-2', { unschedulable: true });
-      await cluster.node('worker-10');
+    const cluster = useCluster(async (made) => {
+      await made.node('worker-1');
+      await made.node('worker-2', { unschedulable: true });
+      await made.node('worker-10');
     });
-    after(() => cluster.stop());
-    const top = (...args: string[]) => plumbline(['top', ...args], { kubeconfig: cluster.kubeconfig });
+    const top = (...args: string[]) => cluster.run('top', ...args);
 
     it('shows every node, sorted by number', async () => {
       const { stdout, status } = await top();

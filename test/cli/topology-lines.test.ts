@@ -68,16 +68,6 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
     /offline/,
   ],
   [
-    'core ids that restart: the cores of the kernel, and what the kubelet does',
-    { name: '', cpus: '0-3', ...alone(4), core: [0, 1, 0, 1], nodes: { 0: '0-3' } },
-    [
-      '4 CPUs, 4 cores, 1 NUMA node, 1 socket',
-      "! the kubelet takes CPUs 0,2 and 1,3 for one core each, by core_id and physical_package_id in a NUMA node; they are not the kernel's siblings",
-      '! the kubelet counts 2 CPUs for each core: with full-pcpus-only it rejects 3 CPUs as not whole cores',
-    ],
-    undefined,
-  ],
-  [
     'a machine that the kubelet cannot use',
     { name: '', cpus: '0-1', ...alone(2), core: [null, null], nodes: { 0: '0-1' } },
     [

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import type { topologyData } from '../../cli/topology/machine.ts';
+import { tempDirectories, writeTree } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
 import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
@@ -44,19 +43,16 @@ const FILES: Readonly<Record<string, string>> = {
 
 describe('plumbline topology', function () {
   this.timeout(300_000);
+  const temp = tempDirectories();
   let root: string;
 
-  before(async () => {
+  before(() => {
     buildCli();
-    root = mkdtempSync(join(tmpdir(), 'plumbline-sys-'));
-    for (const [path, text] of Object.entries(FILES)) {
-      await mkdir(dirname(join(root, path)), { recursive: true });
-      await writeFile(join(root, path), `${text}\n`);
-    }
+    root = temp();
+    writeTree(root, FILES);
     symlinkSync('../../devices/pci/0000:3b:00.0/net/eno1', join(root, 'class/net/eno1'));
     symlinkSync('../..', join(root, 'devices/pci/0000:3b:00.0/net/eno1/device'));
   });
-  after(() => rmSync(root, { recursive: true }));
 
   it('draws the machine with its NICs at their NUMA nodes', async () => {
     const { stdout, status } = await plumbline(['topology', '--sysfs-root', root]);
@@ -124,15 +120,11 @@ describe('plumbline topology', function () {
   });
 
   it('exits with 1 and the fault for a contradictory tree', async () => {
-    const broken = mkdtempSync(join(tmpdir(), 'plumbline-sys-'));
-    try {
-      await mkdir(join(broken, 'devices/system/cpu'), { recursive: true });
-      const { status, stderr } = await plumbline(['topology', '--sysfs-root', broken]);
-      assert.equal(status, 1);
-      assert.match(stderr, /^plumbline: cannot describe this machine: .*online is missing.*\n$/);
-    } finally {
-      rmSync(broken, { recursive: true });
-    }
+    const broken = temp();
+    mkdirSync(join(broken, 'devices/system/cpu'), { recursive: true });
+    const { status, stderr } = await plumbline(['topology', '--sysfs-root', broken]);
+    assert.equal(status, 1);
+    assert.match(stderr, /^plumbline: cannot describe this machine: .*online is missing.*\n$/);
   });
 
   describe('on this machine', () => {

@@ -8,8 +8,7 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonRecord, KubeObject, KubePod } from '../../sandbox/objects.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
-import { buildCli, plumbline } from './run.ts';
+import { useCluster } from './cluster-fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
@@ -29,17 +28,13 @@ const four = { cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], res
 
 describe('plumbline verify', function () {
   this.timeout(300_000);
-  let cluster: FixtureCluster;
-  before(async () => {
-    buildCli();
-    cluster = await createFixtureCluster();
-    await cluster.node('large', { labels: { size: 'large' } });
-    await cluster.node('small', { labels: { size: 'small' }, report: four });
-    await cluster.node('gaps', {
+  const cluster = useCluster(async (made) => {
+    await made.node('large', { labels: { size: 'large' } });
+    await made.node('small', { labels: { size: 'small' }, report: four });
+    await made.node('gaps', {
       report: { ...four, cells: [{ id: 0, cpus: '0,1,3,7' }], cores: ['0', '1', '3', '7'] },
     });
   });
-  after(() => cluster.stop());
   afterEach(async () => {
     const { client } = cluster.sandbox;
     for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES]) {
@@ -58,7 +53,7 @@ describe('plumbline verify', function () {
       metadata: { name, namespace: 'default' },
       spec: { runStrategy: 'Halted', template: templateOf(options) },
     });
-  const run = (...args: string[]) => plumbline(['verify', ...args], { kubeconfig: cluster.kubeconfig });
+  const run = (...args: string[]) => cluster.run('verify', ...args);
   const verify = async () => {
     const { status, stdout } = await run('-o', 'json');
     const found = JSON.parse(stdout) as Verification;
@@ -96,10 +91,8 @@ describe('plumbline verify', function () {
         ['gaps', 'small'],
       ],
     );
-    await cluster.sandbox.client.delete(
-      VIRTUAL_MACHINES,
-      cluster.sandbox.client.get(VIRTUAL_MACHINES, 'default', 'reserved')!,
-    );
+    const { client } = cluster.sandbox;
+    await client.delete(VIRTUAL_MACHINES, client.get(VIRTUAL_MACHINES, 'default', 'reserved')!);
     assert.equal((await run()).status, 0);
   });
 

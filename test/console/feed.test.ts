@@ -40,6 +40,8 @@ describe('the stream of the console', () => {
     listeners.push(listener);
     return listener;
   };
+  const deployment = (name: string, readyReplicas?: number) =>
+    under.api.put('deployments', { metadata: { name, namespace: NAMESPACE }, status: { readyReplicas } } as never);
   afterEach(async () => {
     for (const listener of listeners.splice(0)) listener.close();
     await under.stop();
@@ -151,19 +153,10 @@ describe('the stream of the console', () => {
     await start({ nodes: { n1: statusOf() } });
     const listener = await join();
     await listener.until(isReady);
-    const renewed = (renewTime: string) => under.lease('plumbline-agent-n1', { renewTime, leaseDurationSeconds: 1 });
-    renewed('2026-05-04T10:00:00.000000Z');
-    // Another Lease that keeps changing shows that the watch works.
-    let seconds = 10;
-    const others = setInterval(
-      () => under.lease('other', { renewTime: `2026-05-04T10:00:${++seconds % 60}.000000Z` }),
-      50,
-    );
-    const silent = ({ data }: { data: string }) => data.includes('["silent"]');
-    await listener.until(silent);
-    clearInterval(others);
+    await under.silence('n1', '2026-05-04T10:00:00.000000Z');
+    await listener.until(({ data }) => data.includes('["silent"]'));
     assert.deepEqual(pageOf(listener.events).nodes.get('n1')?.problems, ['silent']);
-    renewed('2026-05-04T11:00:00.000000Z');
+    under.lease('plumbline-agent-n1', { renewTime: '2026-05-04T11:00:00.000000Z', leaseDurationSeconds: 1 });
     await listener.until(({ data }) => data.includes('"problems":[]'), listener.events.length);
   });
 
@@ -295,8 +288,6 @@ describe('the stream of the console', () => {
 
   it('names the Deployments of Plumbline without a ready replica', async () => {
     await start({});
-    const deployment = (name: string, readyReplicas?: number) =>
-      under.api.put('deployments', { metadata: { name, namespace: NAMESPACE }, status: { readyReplicas } } as never);
     deployment('plumbline-scheduler', 1);
     deployment('plumbline-webhook');
     const listener = await join();
@@ -310,10 +301,7 @@ describe('the stream of the console', () => {
   it('lists what waits for Plumbline’s scheduler as broken while that does not answer, also a pod that waited before', async () => {
     const pinning = [{ podUID: 'm', namespace: 'east', podName: 'p', state: 'pinned' as const, vcpus: 2 }];
     await start({ nodes: { n1: statusOf({ pinning }) } });
-    const metadata = { name: 'plumbline-scheduler', namespace: NAMESPACE };
-    const deployment = (readyReplicas: number) =>
-      under.api.put('deployments', { metadata, status: { readyReplicas } } as never);
-    deployment(1);
+    deployment('plumbline-scheduler', 1);
     const pod = waitingPod('vm', 4);
     const refused = unscheduled('0/3 nodes are available: 3 too few free CPUs.');
     under.see(pod, refused);
@@ -341,7 +329,7 @@ describe('the stream of the console', () => {
     const waits = ['uid-vm', 'waiting', 'NoNodeFits'];
     const other = ['uid-other', 'waiting', 'NoNodeFits'];
     assert.deepEqual(reasons(), [other, waits]);
-    deployment(0);
+    deployment('plumbline-scheduler', 0);
     await listener.until(({ data }) => data.includes('ExtenderAway'));
     assert.deepEqual(reasons(), [other, ['uid-vm', 'broken', 'ExtenderAway']]);
     const [paused] = [...pageOf(listener.events).running.values()];
@@ -349,7 +337,7 @@ describe('the stream of the console', () => {
     under.lease('plumbline-scheduler', { holderIdentity: '', renewTime: '2026-05-04T10:00:01.000000Z' });
     await listener.until(({ data }) => data.includes('SchedulerAway'));
     assert.deepEqual(reasons(), [other, ['uid-vm', 'broken', 'SchedulerAway']]);
-    deployment(1);
+    deployment('plumbline-scheduler', 1);
     under.lease('plumbline-scheduler', { holderIdentity: `${LEADER}_1`, renewTime: '2026-05-04T10:00:02.000000Z' });
     await listener.until(({ data }) => data.includes('NoNodeFits'), listener.events.length);
     assert.deepEqual(reasons(), [other, waits]);

@@ -6,7 +6,7 @@ import { NAMESPACE } from '../../model/names.ts';
 import { needs } from '../support/parts.ts';
 import { accessibilityFaults, useBrowser } from './browser.ts';
 import { inventNode } from './cluster.ts';
-import { type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './fixture.ts';
+import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './fixture.ts';
 
 const FIRST = 'worker-0.east.example.internal';
 const DPU_NODE = 'worker-7.east.example.internal';
@@ -33,13 +33,23 @@ describe('the page in Chromium', function () {
   this.timeout(300_000);
   const open = useBrowser();
   let under: ConsoleUnderTest;
+  const others: ConsoleUnderTest[] = [];
   beforeEach(async () => {
     under = await consoleOf({ invented: INVENTED });
     const pod = waitingPod('huge', 130);
     under.see(pod);
     under.filter(pod, [FIRST, DPU_NODE]);
   });
-  afterEach(() => under.stop());
+  afterEach(async () => {
+    for (const other of others.splice(0)) await other.stop();
+    await under.stop();
+  });
+  /** A console with other content. */
+  const another = async (fixture: ConsoleFixture) => {
+    const other = await consoleOf({ invented: 3, ...fixture });
+    others.push(other);
+    return other;
+  };
 
   it('draws the row of each visible node and the totals, without a violation of its own policy', async () => {
     const { page, complaints } = await open(under.url);
@@ -222,14 +232,12 @@ describe('the page in Chromium', function () {
 
   it('shows why the extender is not available, and the data of the API server', async () => {
     const why = 'you may not reach the extender (pods/portforward in plumbline-system)';
-    const other = await consoleOf({ invented: 3, ask: async () => ({ why }) });
+    const other = await another({ ask: async () => ({ why }) });
     other.see(waitingPod('huge', 130));
     const { page } = await open(`${other.url}/#/waiting/east/virt-launcher-huge-x2x4z`);
     await page.locator('.node-by-node .problem', { hasText: `Cannot reach the extender: ${why}` }).waitFor();
     await page.getByText('kube-scheduler’s message').click();
     assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));
-    await page.close();
-    await other.stop();
   });
 
   it('shows what would help in the words of explain; without an answer, what the watches show', async () => {
@@ -240,7 +248,7 @@ describe('the page in Chromium', function () {
       text: 'no node is large enough',
       notes: ['a limit'],
     } as const;
-    const other = await consoleOf({
+    const other = await another({
       invented: 9,
       diagnose: async (kind) =>
         kind === 'vm'
@@ -263,8 +271,6 @@ describe('the page in Chromium', function () {
     assert.match(await page.locator('.remedies li').first().innerText(), /^bring the DPU of worker-7\S+ back/);
     await page.goto(`${other.url}/#/nodes/${DPU_NODE}`);
     assert.match(await page.locator('.remedies li').first().innerText(), /^bring the DPU of worker-7\S+ back/);
-    await page.close();
-    await other.stop();
   });
 
   const banners: [string, (other: ConsoleUnderTest) => void, RegExp][] = [
@@ -281,23 +287,19 @@ describe('the page in Chromium', function () {
   ];
   for (const [what, happens, expected] of banners) {
     it(`reports when ${what}`, async () => {
-      const other = await consoleOf({ invented: 3, leaderless: true });
+      const other = await another({ leaderless: true });
       const { page } = await open(other.url);
       happens(other);
       await page.locator('.banner', { hasText: expected }).waitFor();
       assert.equal((await rowNames(page)).length, 3);
       if (what === 'the API server fails') await looksOld(page);
-      await page.close();
-      await other.stop();
     });
   }
 
   it('names what is missing if Leases may not be read', async () => {
-    const other = await consoleOf({ invented: 3, without: new Set(['leases'] as const) });
+    const other = await another({ without: new Set(['leases'] as const) });
     const { page } = await open(other.url);
     await page.locator('.banner', { hasText: /You may not read leases: .*silent agents/ }).waitFor();
-    await page.close();
-    await other.stop();
   });
 
   it('uses one column on a phone without horizontal scrolling', async () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { type StreamOptions, streamEvents } from '../../console/server/stream.ts';
+import { listenOnLoopback } from '../real/processes.ts';
 import { type Listener, listen } from './events.ts';
 
 /** A feed with content from the test. */
@@ -51,8 +51,7 @@ describe('the stream to a page', () => {
       responses.push(response);
       streamEvents({ feed, response, gzip: false, ...options });
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const client = await listen(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    const client = await listen(`http://127.0.0.1:${await listenOnLoopback(server)}/`);
     clients.push(client);
     return client;
   };

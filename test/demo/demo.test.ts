@@ -19,6 +19,7 @@ import type { DaemonName } from '../../cli/demo/daemons.ts';
 import { createNewFile } from '../../cli/demo/demo.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
+import { tempDirectories } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
 
 interface Outcome {
@@ -96,6 +97,7 @@ function leftovers(): string[] {
 describe('the demo', function () {
   needs('linux');
   this.timeout(300_000);
+  const temp = tempDirectories();
   before(() => buildOnce());
 
   it('passes every step and leaves no process behind', async () => {
@@ -119,48 +121,40 @@ describe('the demo', function () {
   });
 
   it('--write-kubeconfig: neither overwrites nor removes a file that exists, or a link', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'plumbline-config-'));
-    try {
-      const config = join(folder, 'config');
-      writeFileSync(config, 'mine');
-      symlinkSync(config, join(folder, 'link'));
-      symlinkSync(join(folder, 'nothing'), join(folder, 'dangling'));
-      for (const [flag, name, message] of [
-        ['--keep', 'config', /config exists, and is not overwritten/],
-        ['--keep', 'link', /link exists, and is not overwritten/],
-        ['--keep', 'dangling', /dangling exists, and is not overwritten/],
-        ['--keep', 'missing/config', /cannot create .*missing\/config: ENOENT/],
-        ['--json', 'new', /--write-kubeconfig needs --keep or --console/],
-      ] as const) {
-        const args = [join(root, 'dist/plumbline.mjs'), 'demo', flag, '--write-kubeconfig', join(folder, name)];
-        const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
-        assert.equal(status, 2, name);
-        assert.match(stderr, message);
-      }
-      assert.equal(readFileSync(config, 'utf8'), 'mine');
-      assert.deepEqual(readdirSync(folder).sort(), ['config', 'dangling', 'link']);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
+    const folder = temp();
+    const config = join(folder, 'config');
+    writeFileSync(config, 'mine');
+    symlinkSync(config, join(folder, 'link'));
+    symlinkSync(join(folder, 'nothing'), join(folder, 'dangling'));
+    for (const [flag, name, message] of [
+      ['--keep', 'config', /config exists, and is not overwritten/],
+      ['--keep', 'link', /link exists, and is not overwritten/],
+      ['--keep', 'dangling', /dangling exists, and is not overwritten/],
+      ['--keep', 'missing/config', /cannot create .*missing\/config: ENOENT/],
+      ['--json', 'new', /--write-kubeconfig needs --keep or --console/],
+    ] as const) {
+      const args = [join(root, 'dist/plumbline.mjs'), 'demo', flag, '--write-kubeconfig', join(folder, name)];
+      const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+      assert.equal(status, 2, name);
+      assert.match(stderr, message);
     }
+    assert.equal(readFileSync(config, 'utf8'), 'mine');
+    assert.deepEqual(readdirSync(folder).sort(), ['config', 'dangling', 'link']);
   });
 
   it('--write-kubeconfig: at the end it removes its own file, and not one that replaced it', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'plumbline-config-'));
-    try {
-      const own = join(folder, 'own');
-      const removeOwn = await createNewFile(own, Buffer.from('demo'));
-      assert.deepEqual([readFileSync(own, 'utf8'), statSync(own).mode & 0o777], ['demo', 0o600]);
-      await assert.rejects(createNewFile(own, Buffer.from('other')), /own exists, and is not overwritten/);
-      await removeOwn();
-      const replaced = join(folder, 'replaced');
-      const removeReplaced = await createNewFile(replaced, Buffer.from('demo'));
-      writeFileSync(join(folder, 'mine'), 'mine');
-      renameSync(join(folder, 'mine'), replaced);
-      await removeReplaced();
-      assert.deepEqual(readdirSync(folder), ['replaced']);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    const folder = temp();
+    const own = join(folder, 'own');
+    const removeOwn = await createNewFile(own, Buffer.from('demo'));
+    assert.deepEqual([readFileSync(own, 'utf8'), statSync(own).mode & 0o777], ['demo', 0o600]);
+    await assert.rejects(createNewFile(own, Buffer.from('other')), /own exists, and is not overwritten/);
+    await removeOwn();
+    const replaced = join(folder, 'replaced');
+    const removeReplaced = await createNewFile(replaced, Buffer.from('demo'));
+    writeFileSync(join(folder, 'mine'), 'mine');
+    renameSync(join(folder, 'mine'), replaced);
+    await removeReplaced();
+    assert.deepEqual(readdirSync(folder), ['replaced']);
   });
 
   it('--keep: leaves a cluster in which doctor finds no problem', async () => {

@@ -6,25 +6,7 @@ import { createRandom, type Random } from '../lab/random.ts';
 import { GROUPS, type Group } from './world/nodes.ts';
 import { NAMESPACE, type World } from './world/world.ts';
 
-/** VMs that come and go. Each waits until it runs, lives for a moment, and is deleted. */
-export interface Load {
-  /** Resolves when the required VMs have run and the fault is over, rejects when one waits for too long. */
-  readonly done: Promise<void>;
-  readonly placed: number;
-  /** Minimum number of VMs that are still to create. */
-  readonly left: number;
-  /** Resolves when this many VMs have run. */
-  running(vms: number): Promise<void>;
-  /** How often launchers ended before they ran, by reason; each VM was created again. */
-  readonly ended: ReadonlyMap<string, number>;
-  /** Launchers that the API server did not create, by message. */
-  readonly refusedAdmissions: ReadonlyMap<string, number>;
-  /** Seconds that the slowest VM waited: since its creation, or since the end of the fault if that was later. */
-  readonly slowest: number;
-  /** Marks the end of the fault: from now on no pod may wait longer than `seconds`. */
-  healthy(seconds: number): void;
-  stop(): void;
-}
+export type Load = ReturnType<typeof startLoad>;
 
 export interface LoadOptions {
   readonly world: World;
@@ -39,7 +21,8 @@ const AFTER = 20;
 /** Lifetime of a VM in milliseconds: at least the first, less than the second. */
 const [MIN_LIFE_MILLISECONDS, MAX_LIFE_MILLISECONDS] = [50, 400];
 
-export function startLoad({ world, seed, vms }: LoadOptions): Load {
+/** VMs that come and go. Each waits until it runs, lives for a moment, and is deleted. */
+export function startLoad({ world, seed, vms }: LoadOptions) {
   const { client } = world.cluster;
   const stopping = new AbortController();
   const ended = new Map<string, number>();
@@ -103,22 +86,29 @@ export function startLoad({ world, seed, vms }: LoadOptions): Load {
   );
   done.catch(() => undefined);
   return {
+    /** Resolves when the required VMs have run and the fault is over, rejects when one waits for too long. */
     done,
+    /** How often launchers ended before they ran, by reason; each VM was created again. */
     ended,
+    /** Launchers that the API server did not create, by message. */
     refusedAdmissions,
     get placed() {
       return state.placed;
     },
+    /** Minimum number of VMs that are still to create. */
     get left() {
       return state.left;
     },
-    async running(wanted) {
+    /** Resolves when this many VMs have run. */
+    async running(wanted: number) {
       while (state.placed < wanted && !stopping.signal.aborted) await delay(20);
     },
+    /** Seconds that the slowest VM waited: since its creation, or since the end of the fault if that was later. */
     get slowest() {
       return state.slowest;
     },
-    healthy(seconds) {
+    /** Marks the end of the fault: from now on no pod may wait longer than `seconds`. */
+    healthy(seconds: number) {
       state.healthySince = performance.now();
       state.limit = seconds;
     },

@@ -1,6 +1,9 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { processorTimeOf } from '../support/processor-time.ts';
-import type { Target, Verdict } from './target.ts';
 
 export interface Played {
   readonly runs: number;
@@ -8,7 +11,6 @@ export interface Played {
   /** The smallest input that was judged wrong, and why. */
   readonly failure: { readonly input: unknown; readonly why: string } | undefined;
 }
-
 export interface PlayOptions {
   readonly seed: number;
   /** The number of inputs; endless if only the time is limited. */
@@ -17,14 +19,12 @@ export interface PlayOptions {
   /** Limits also the memory for each input. It depends on the heap: only a process of its own can use it. */
   readonly holdMemory?: boolean;
 }
-
 /** A target with any kind of inputs. */
 export interface Playable extends Pick<Target, 'name' | 'about'> {
   play(options: PlayOptions): Promise<Played>;
   /** Judges a saved input. @throws Error as before the correction */
   judgeCase(input: unknown): Promise<Verdict>;
 }
-
 export function playable<I>(target: Target<I>): Playable {
   const { name, about } = target;
   return {
@@ -35,7 +35,6 @@ export function playable<I>(target: Target<I>): Playable {
     judgeCase: async (input) => target.judge(input as I),
   };
 }
-
 /** Feeds a target generated inputs until one is judged wrong, and then makes that one as small as possible. */
 async function play<I>(target: Target<I>, { seed, runs, seconds, holdMemory = false }: PlayOptions): Promise<Played> {
   const counts: Record<Verdict, number> = { accepted: 0, refused: 0 };
@@ -51,7 +50,6 @@ async function play<I>(target: Target<I>, { seed, runs, seconds, holdMemory = fa
   const failure = details.failed ? { input: details.counterexample?.[0], why } : undefined;
   return { runs: details.numRuns, counts, failure };
 }
-
 /**
  * The limits of a parser and its oracle for an input of this length. They are wide, because only orders of magnitude
  * matter.
@@ -60,7 +58,6 @@ const MILLISECONDS = { base: 200, each: 0.02 };
 const BYTES = { base: 48 * 2 ** 20, each: 2000 };
 /** CPU time, so that other programs do not count. Garbage collection does: the best of several tries counts. */
 const TRIES = 3;
-
 /** @throws Error if the answer is wrong, or took disproportionate time or memory */
 async function judgeWithinBounds<I>(target: Target<I>, input: I, holdMemory: boolean): Promise<Verdict> {
   const size = JSON.stringify(input).length;
@@ -81,4 +78,70 @@ async function judgeWithinBounds<I>(target: Target<I>, input: I, holdMemory: boo
   }
   const used = `${least.time.toFixed(0)} ms and ${(least.memory / 2 ** 20).toFixed(0)} MiB`;
   throw new Error(`took ${used} for ${size} characters`);
+}
+/** An input that was once judged wrong, kept as a regression test. */
+export interface Case {
+  readonly file: string;
+  readonly why: string;
+  readonly input: unknown;
+}
+const FOLDER = join(import.meta.dirname, 'cases');
+export function casesOf(target: string): Case[] {
+  const folder = join(FOLDER, target);
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .sort()
+    .map((file) => ({ file, ...(JSON.parse(readFileSync(join(folder, file), 'utf8')) as Omit<Case, 'file'>) }));
+}
+/** Saves an input. Returns the file's path. */
+export function keepCase(target: string, { why, input }: Omit<Case, 'file'>): string {
+  const content = `${JSON.stringify({ why, input }, null, 2)}\n`;
+  const name = createHash('sha256').update(JSON.stringify(input)).digest('hex').slice(0, 12);
+  mkdirSync(join(FOLDER, target), { recursive: true });
+  const file = join(FOLDER, target, `${name}.json`);
+  writeFileSync(file, content);
+  return file;
+}
+/** The outcome of one input: accepted, or refused as the parser's contract says. */
+export type Verdict = 'accepted' | 'refused';
+/** A parser, its inputs, and the check of its answers. */
+export interface Target<I = unknown> {
+  readonly name: string;
+  readonly about: string;
+  /** Inputs are JSON, so that one can be saved as a case. */
+  readonly inputs: fc.Arbitrary<I>;
+  /** @throws Error if the parser violated its contract */
+  judge(input: I): Verdict | Promise<Verdict>;
+}
+/** A target that generates and judges in another process. */
+export interface ForeignTarget {
+  readonly name: string;
+  readonly about: string;
+  /** The reason why it cannot run here; undefined if it can. */
+  missing(): string | undefined;
+  play(runs: number, seed: number): { readonly runs: number; readonly problems: readonly string[] };
+}
+/** Maximum characters of a message for any input: two quotations of 80, escaped, and the words. */
+const MAX_MESSAGE_CHARACTERS = 1500;
+/**
+ * Calls the parser. An exception must be its own error, with a useful message of limited length.
+ * @returns the parsed value, or undefined if the input was refused
+ */
+export function parsedOrRefused<T>(
+  parse: () => T,
+  ...refusals: readonly (abstract new (
+    ...args: never[]
+  ) => Error)[]
+): { readonly value: T } | undefined {
+  try {
+    return { value: parse() };
+  } catch (error) {
+    const names = refusals.map(({ name }) => name).join(' or ');
+    if (!(error instanceof Error && refusals.some((refusal) => error instanceof refusal))) {
+      assert.fail(`${String(error)} is no ${names}`);
+    }
+    assert.ok(error.message.length > 0, 'a refusal without a word');
+    assert.ok(error.message.length <= MAX_MESSAGE_CHARACTERS, `a message of ${error.message.length} characters`);
+    return undefined;
+  }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { cut } from '../../model/errors.ts';
-import { casesOf } from './cases.ts';
+import { casesOf } from './engine.ts';
 import { TARGETS } from './targets/index.ts';
 
 const RUNS = 1000;

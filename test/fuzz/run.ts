@@ -1,5 +1,5 @@
 import { commandLine, newSeed } from '../support/command-line.ts';
-import { keepCase } from './cases.ts';
+import { keepCase } from './engine.ts';
 import { FOREIGN_TARGETS, TARGETS } from './targets/index.ts';
 
 const ALL = [...TARGETS, ...FOREIGN_TARGETS];

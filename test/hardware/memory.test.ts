@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { readMemory } from '../../hardware/memory.ts';
-import { writeTree } from '../support/files.ts';
+import { tempDirectories, writeTree } from '../support/files.ts';
 
 describe('memory from sysfs', () => {
+  const temp = tempDirectories();
   let root: string;
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), 'plumbline-memory-'));
+    root = temp();
   });
-  afterEach(() => rmSync(root, { recursive: true }));
 
   const node = (id: number, kibibytes: number, distance: string, pages: Readonly<Record<string, number>> = {}) => {
     const directory = `devices/system/node/node${id}`;

@@ -8,7 +8,7 @@ import { tempDirectories } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
 import { type RecordedMachine, writeMachine } from './machine-tree.ts';
 
-/** What the descriptions that follow from it are, model/host-sysfs.test.ts shows. */
+/** What the descriptions that follow from it are, model/host.test.ts shows. */
 describe('host from sysfs', () => {
   const temp = tempDirectories();
   const describedAt = async (root: string) => describeSysfs(await readSysfs(root));

@@ -1,11 +1,7 @@
 import { needs } from '../support/parts.ts';
-import { featureCases } from './cases/features.ts';
-import { instancetypeCases } from './cases/instancetypes.ts';
 import { launcherCases } from './cases/launchers.ts';
-import { migrationCases } from './cases/migration.ts';
-import { refusalCases } from './cases/refusals.ts';
-import { runningCases } from './cases/running.ts';
-import { startCases } from './cases/starts.ts';
+import { migrationCases, refusalCases } from './cases/migration.ts';
+import { featureCases, instancetypeCases, runningCases, startCases } from './cases/starts.ts';
 import { type KubeVirtStage, startKubeVirtStage } from './stage.ts';
 
 /** KubeVirt's own virt-api and virt-controller, on a real control plane. */

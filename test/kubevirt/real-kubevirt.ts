@@ -10,14 +10,12 @@ import { freePort, type Program, startProgram } from '../real/processes.ts';
 import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
 import { pathOf } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { definitionOfTheCr, KUBEVIRT, reachable } from './install-strategy.ts';
-import { kubeVirtCr, strategyOf } from './objects.ts';
+import { definitionOfTheCr, KUBEVIRT, kubeVirtCr, reachable, strategyOf } from './install-strategy.ts';
 import { createVirtHandler } from './virt-handler-stand-in.ts';
 
 /** The names that virt-api requires in a client certificate, and virt-handler in virt-api's. */
 const HANDLER_CLIENT = 'kubevirt.io:system:client:virt-handler';
 const READY_SECONDS = 180;
-
 /** The settings of the cases beyond KubeVirt's defaults. */
 const CONFIGURATION = {
   developerConfiguration: {
@@ -51,7 +49,6 @@ const SPEC = {
   configuration: CONFIGURATION,
   workloadUpdateStrategy: { workloadUpdateMethods: ['LiveMigrate'] },
 };
-
 /** virt-api and virt-controller as processes with their own accounts, and a stand-in for every node's virt-handler. */
 export function createRealKubeVirt(): KubeVirt {
   let objects: readonly KubernetesObject[] = [];
@@ -111,7 +108,6 @@ export function createRealKubeVirt(): KubeVirt {
     },
   };
 }
-
 /** Waits until the API is served, new VMIs get their defaults, and virt-controller leads. */
 async function untilServed(plane: ControlPlane, programs: readonly Program[]): Promise<void> {
   const vmi = {

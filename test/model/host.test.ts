@@ -10,6 +10,7 @@ import {
   wholeCoresTouching,
   wholeCoresWithin,
 } from '../../model/host.ts';
+import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-sysfs.ts';
 import { describeHost } from '../support/describe-host.ts';
 import { leastProcessorTime } from '../support/processor-time.ts';
 
@@ -18,7 +19,6 @@ const ids = (count: number) => Array.from({ length: count }, (_, id) => id);
 const cells = (...lists: readonly (readonly [number, string])[]) => lists.map(([id, cpus]) => ({ id, cpus }));
 /** One NUMA node with so many CPUs of one thread. */
 const single = (count: number) => ({ cells: cells([0, `0-${count - 1}`]), cores: ids(count).map(String) });
-
 describe('a host with a description in any order', () => {
   const shuffled = {
     cells: cells([1, '4-7'], [0, '0-3']),
@@ -43,7 +43,6 @@ describe('a host with a description in any order', () => {
     assert.deepEqual(describeHost(partly).uncores, cells([2, '0-3'], [10, '4-5'], [21, '6-7']));
   });
 });
-
 describe('the limits of a host', () => {
   it('allow 64 NUMA nodes, 2048 CPUs, cores of 64 threads and the id 1023 of a NUMA node', () => {
     const each = { cells: ids(64).map((id) => ({ id, cpus: `${id}` })), cores: ids(64).map(String) };
@@ -71,7 +70,6 @@ describe('the limits of a host', () => {
     });
   }
 });
-
 describe('a contradictory description is refused and names the CPU', () => {
   const host = (description: Partial<HostDescription>) => () =>
     createHost({ cells: cells([0, '0-3']), cores: ['0-1', '2-3'], ...description });
@@ -95,7 +93,6 @@ describe('a contradictory description is refused and names the CPU', () => {
       assert.throws(act, (error: Error) => error instanceof HostError && error.message === message));
   }
 });
-
 describe('the cores of a host', () => {
   const hybrid = createHost({ cells: cells([0, '0-3']), cores: ['0-1', '2', '3'] });
   const even = createHost({ cells: cells([0, '0-7']), cores: ['0-1', '2-3', '4-5', '6-7'] });
@@ -117,4 +114,58 @@ describe('the cores of a host', () => {
   ];
   for (const [what, cores, expected] of rows)
     it(`lack threads: ${what}`, () => assert.equal(`${missingThreads(hostOf(cores))}`, expected));
+});
+
+/** A host with one NUMA node whose CPUs have these sibling lists, by CPU id. */
+function sysfs(siblings: readonly (string | undefined)[], online: string): Omit<SysfsHost, 'directories'> {
+  const cpus = siblings.flatMap((list, id): SysfsCpu[] => (list === undefined ? [] : [{ id, siblings: list }]));
+  return { online, cpus, nodes: [{ id: 0, cpus: online }] };
+}
+const lastLevelCache = (id: number) => ({ level: 3, id, sharedBy: 2 });
+describe('a host as the kernel describes it', () => {
+  const cases: readonly [string, Omit<SysfsHost, 'directories'>, string, number][] = [
+    ['far apart', sysfs(['0,3', '1,4', '2,5', '0,3', '1,4', '2,5'], '0-5'), '0,3 1,4 2,5', 2],
+    ['a CPU that is offline', sysfs(['0-1', undefined, '2-3', '2-3'], '0,2-3'), '0 2-3', 1],
+    ['hybrid cores with one and two threads', sysfs(['0-1', '0-1', '2', '3'], '0-3'), '0-1 2 3', 1],
+  ];
+  for (const [what, description, cores, threads] of cases) {
+    it(`has the siblings of a core: ${what}`, () => {
+      const host = createHost(describeSysfs(description));
+      assert.deepEqual([host.cores.join(' '), host.threadsPerCore], [cores, threads]);
+    });
+  }
+
+  for (const [what, description, message] of [
+    ['asymmetric siblings', sysfs(['0-1', '1', '2'], '0-2'), 'CPU 1 is in core 0 and in core 1'],
+    ['a CPU that is not its own sibling', sysfs(['1', '1'], '0-1'), 'CPU 0 belongs to NUMA node 0 but to no core'],
+    [
+      'CPUs without a NUMA node',
+      { ...sysfs(['0', '1', '2'], '0-2'), nodes: [{ id: 0, cpus: '0' }] },
+      'CPUs 1-2 belong to no NUMA node',
+    ],
+  ] as const) {
+    it(`is refused: ${what}`, () => assert.throws(() => createHost(describeSysfs(description)), { message }));
+  }
+
+  const cpus = [0, 1, 2, 3].map((id) => ({
+    id,
+    siblings: id < 2 ? '0-1' : '2-3',
+    socket: 3 - id,
+    caches: [lastLevelCache(id)],
+  }));
+
+  it('has no offline CPUs, and one NUMA node if the kernel has none', () => {
+    const group = (id: number, list: string) => ({ id, cpus: list });
+    assert.deepEqual(describeSysfs({ online: '0-2', cpus, nodes: [] }), {
+      cells: [group(0, '0-2')],
+      cores: ['0-1', '2'],
+      sockets: [group(1, '2'), group(2, '1'), group(3, '0')],
+      uncores: [group(0, '0'), group(1, '1'), group(2, '2')],
+    });
+    const { cells } = describeSysfs({ online: '0-1', cpus, nodes: [group(5, '0-3')] });
+    assert.deepEqual(cells, [group(5, '0-1')]);
+    // The data of an offline CPU is ignored.
+    const incomplete = cpus.map((cpu) => (cpu.id === 3 ? { id: 3, siblings: 'x' } : cpu));
+    assert.ok(describeSysfs({ online: '0-2', cpus: incomplete, nodes: [] }).uncores);
+  });
 });

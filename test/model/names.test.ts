@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { byName } from '../../model/lists.ts';
 import * as names from '../../model/names.ts';
 import { PHYSNET_RESOURCE_PREFIX, physnetOfResource, physnetResource } from '../../model/names.ts';
 
@@ -13,7 +14,6 @@ const name = fc.oneof(
   fc.stringMatching(/^[a-zA-Z0-9][-a-zA-Z0-9_.]{0,28}[a-zA-Z0-9]$/),
   fc.stringMatching(/^x--[0-9a-f]{1,20}$/),
 );
-
 describe('physnet resource names', () => {
   for (const [physnet, part] of [
     ['physnet0', 'physnet0'],
@@ -51,7 +51,6 @@ describe('physnet resource names', () => {
     }
   });
 });
-
 describe('shared names', () => {
   const root = join(import.meta.dirname, '../..');
   const values = new Map<string, string>(
@@ -88,4 +87,11 @@ describe('shared names', () => {
       assert.deepEqual(copies, []);
     });
   }
+});
+
+describe('the order of names', () => {
+  it('puts worker-2 before worker-10, as people do', () => {
+    const sorted = ['a', 'worker', 'worker-1.rack-2', 'worker-1.rack-12', 'worker-2', 'worker-10'];
+    assert.deepEqual([...sorted].reverse().sort(byName((name) => name)), sorted);
+  });
 });

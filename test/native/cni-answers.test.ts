@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../support/until.ts';
-import { GATED, useGate, writeState } from './gate.ts';
+import { GATED, useAgent, useGate, writeState } from './gate.ts';
 
 const STATE = 'DPU Not Ready: as last known';
 
@@ -32,26 +31,20 @@ const ANSWERS: readonly [string, readonly string[], readonly [number, number?, s
 
 describe('the CNI plugin reads the answers of its agent', () => {
   const gate = useGate();
-  let server: Server;
   let pieces: readonly string[] = [];
   /** Awaited after each piece. */
   let pause: () => Promise<unknown>;
   /** Whether the agent closes after its last piece, as it does after a refusal. */
   let ends = true;
-  before(async () => {
-    server = createServer(async (socket) => {
-      socket.on('error', () => undefined);
-      await once(socket, 'data');
-      for (const piece of pieces) {
-        socket.write(piece, 'latin1');
-        // The gate reads all available data at once; two pieces that arrive together are a separate case.
-        await pause();
-      }
-      if (ends) socket.end();
-    }).listen(gate.socket);
-    await once(server, 'listening');
+  useAgent(gate, async (socket) => {
+    await once(socket, 'data');
+    for (const piece of pieces) {
+      socket.write(piece, 'latin1');
+      // The gate reads all available data at once; two pieces that arrive together are a separate case.
+      await pause();
+    }
+    if (ends) socket.end();
   });
-  after(() => server?.close());
   beforeEach(() => {
     ends = true;
     pause = () => delay(20);

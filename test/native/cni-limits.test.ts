@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { copyFileSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { eventually } from '../support/eventually.ts';
-import { skipWithout } from '../support/parts.ts';
-import { PASS, useGate, writeState } from './gate.ts';
+import { needs, skipWithout } from '../support/parts.ts';
+import { fuzzGate } from './fuzz.ts';
+import { PASS, useAgent, useGate, writeState } from './gate.ts';
 
 const MIB = 1024 * 1024;
 const wrapping = (type: string) => ({ cniVersion: '1.0.0', name: 'net', type: 'plumbline-gate', delegate: { type } });
@@ -60,20 +60,14 @@ describe('the CNI plugin at its limits', () => {
   });
 
   describe('with an agent', () => {
-    let server: Server;
     let question = '';
     let answer = '';
-    before(async () => {
-      server = createServer((socket) => {
-        socket.on('error', () => undefined);
-        socket.once('data', () => socket.write(answer));
-        socket.on('data', (chunk) => {
-          question += chunk.toString('latin1');
-        });
-      }).listen(gate.socket);
-      await once(server, 'listening');
+    useAgent(gate, (socket) => {
+      socket.once('data', () => socket.write(answer));
+      socket.on('data', (chunk) => {
+        question += chunk.toString('latin1');
+      });
     });
-    after(() => server?.close());
     beforeEach(() => {
       question = '';
       answer = 'allow\n';
@@ -183,5 +177,21 @@ describe('the CNI plugin at its limits', () => {
       const { code, json } = await gate.call({ conf: { ...gated, delegate: { type: 'echo', x } } });
       assert.deepEqual([code, json()['x']], [0, x]);
     });
+  });
+});
+
+describe('the CNI plugin with sanitizers', function () {
+  this.timeout(300_000);
+  needs('gcc');
+  needs('make');
+
+  it('gives each of 2,000 random calls an answer in the form of the specification, without a report', () => {
+    const { calls, outcomes, problems } = fuzzGate(2000, 7);
+    assert.deepEqual(problems, []);
+    assert.equal(calls, 2000);
+    // The calls reach every part: refusals of each kind, results, and delegates that ran.
+    for (const outcome of ['result', 'nothing', 'code 1', 'code 4', 'code 6', 'code 7', 'code 11']) {
+      assert.ok((outcomes[outcome] ?? 0) > 0, `no ${outcome} in ${JSON.stringify(outcomes)}`);
+    }
   });
 });

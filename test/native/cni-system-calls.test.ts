@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { chmodSync, chownSync, copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { needs, skipWithout } from '../support/parts.ts';
-import { GATED, type GateFixture, type GateResult, useGate, writeState } from './gate.ts';
-import type { SystemCall } from './strace.ts';
+import { GATED, type GateFixture, type GateResult, type SystemCall, useAgent, useGate, writeState } from './gate.ts';
 
 const VERSIONS = '{"cniVersion":"1.1.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}\n';
 /** The state file refuses an ADD with this code. */
@@ -100,19 +97,13 @@ describe('the CNI plugin and failing system calls', () => {
   });
 
   describe('the connection to the agent', () => {
-    let server: Server;
     let question = '';
-    before(async () => {
-      server = createServer((socket) => {
-        socket.on('error', () => undefined);
-        socket.on('data', (chunk) => {
-          if (question === '') socket.write('allow\n');
-          question += chunk.toString('latin1');
-        });
-      }).listen(gate.socket);
-      await once(server, 'listening');
-    });
-    after(() => server?.close());
+    useAgent(gate, (socket) =>
+      socket.on('data', (chunk) => {
+        if (question === '') socket.write('allow\n');
+        question += chunk.toString('latin1');
+      }),
+    );
     beforeEach(() => {
       question = '';
       writeState(gate.state, { dpu: 'not-ready', reason: 'why' });

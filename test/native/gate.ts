@@ -1,11 +1,30 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { endGroup } from '../support/children.ts';
 import { needs, pathOf } from '../support/parts.ts';
-import { callsOf, type SystemCall, type Wait, waitsOf } from './strace.ts';
+
+/** A system call of the program, as strace prints it. */
+export interface SystemCall {
+  readonly name: string;
+  readonly args: string;
+  /** -1 for an error, and for a call that a signal interrupted. */
+  readonly result: number;
+}
+
+/** A wait system call of the program, which does not depend on the speed of the machine. */
+interface Wait {
+  /** Timeout in milliseconds; -1: none. */
+  readonly most: number;
+  /** It ended by its timeout. */
+  readonly ranOut: boolean;
+}
+
+const CALL = /^(?:\d+ +)?(\w+)\((.*)\)\s+= (-?\d+|\?)/;
 
 /** A delegate of every fixture: it accepts each call, and returns an empty result of CNI 1.1.0 for ADD. */
 export const PASS = 'pass';
@@ -166,8 +185,41 @@ export function run(
   });
 }
 
+/** An agent of a suite, which does this with each connection. */
+export function useAgent(gate: GateFixture, onConnection: (socket: Socket) => unknown): void {
+  let server: Server | undefined;
+  before(async () => {
+    server = createServer((socket) => {
+      socket.on('error', () => undefined);
+      onConnection(socket);
+    }).listen(gate.socket);
+    await once(server, 'listening');
+  });
+  after(() => server?.close());
+}
+
 /** Writes the file of an agent; `at` defaults to now. */
 export function writeState(path: string, state: object): void {
   const at = Number(process.hrtime.bigint() / 1_000_000n);
   writeFileSync(path, JSON.stringify({ at, ...state }));
+}
+
+/** The system calls of a trace that strace wrote with `-o`, in order; lines of another kind are skipped. */
+function callsOf(trace: string): SystemCall[] {
+  return trace.split('\n').flatMap((line) => {
+    const [, name = '', args = '', result] = CALL.exec(line) ?? [];
+    return name === '' ? [] : [{ name, args, result: result === '?' ? -1 : Number(result) }];
+  });
+}
+
+/** The waits among system calls, in order. */
+function waitsOf(calls: readonly SystemCall[]): Wait[] {
+  return calls
+    .filter(({ name }) => ['poll', 'ppoll', 'nanosleep', 'clock_nanosleep'].includes(name))
+    .map(({ name, args, result }) => {
+      const [, seconds, nanos] = /tv_sec=(\d+), tv_nsec=(\d+)/.exec(args) ?? [];
+      const inTimespec = seconds === undefined ? -1 : Number(seconds) * 1000 + Number(nanos) / 1_000_000;
+      const most = name === 'poll' ? Number(/, (-?\d+)$/.exec(args)?.[1]) : inTimespec;
+      return { most, ranOut: result === 0 };
+    });
 }

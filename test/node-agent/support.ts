@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../runtime/metrics.ts';
@@ -10,7 +11,26 @@ export { eventually } from '../support/eventually.ts';
 export { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
 export { recordingLogger } from '../support/logger.ts';
 
+export const set = (text: string): CpuSet => CpuSet.parse(text);
 export const testMetrics = () => createAgentMetrics(new Registry());
+
+/** For a suite: starts duties, which end after each test, or earlier with the returned function. */
+export function useDuties() {
+  const ends: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    await Promise.all(ends.splice(0).map((end) => end()));
+  });
+  return (duty: { run(signal: AbortSignal): Promise<unknown> }) => {
+    const stop = new AbortController();
+    const done = duty.run(stop.signal);
+    const end = async () => {
+      stop.abort();
+      await done;
+    };
+    ends.push(end);
+    return end;
+  };
+}
 
 /** Lets pending work reach its next wait. */
 export async function turns(): Promise<void> {

@@ -1,46 +1,41 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
-import { Agent, request as httpRequest } from 'node:http';
+import { writeFileSync } from 'node:fs';
+import { Agent, request as httpRequest, type RequestListener } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
 import { CertificateError } from '../../runtime/certificate.ts';
+import { createServingDaemon, type DrainTimes } from '../../runtime/daemon.ts';
 import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { createRegistry } from '../../runtime/metrics.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
+import { replaceFile, tempDirectories } from '../support/files.ts';
 import { silent } from '../support/logger.ts';
 
 const authority = createCertificateAuthority('test');
-
 describe('an HTTPS server with a renewed certificate', () => {
+  const temp = tempDirectories();
   let folder: string;
   let server: HttpServer;
   const files = () => ({ certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') });
 
-  const write = async ({ cert, key }: KeyedCertificate) => {
-    for (const [path, text] of [
-      [files().certFile, cert],
-      [files().keyFile, key],
-    ] as const) {
-      await writeFile(`${path}.new`, text);
-      await rename(`${path}.new`, path);
-    }
+  const write = ({ cert, key }: KeyedCertificate) => {
+    replaceFile(files().certFile, cert);
+    replaceFile(files().keyFile, key);
   };
 
   beforeEach(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'plumbline-tls-'));
-    await write(authority.issue(['localhost', '127.0.0.1']));
+    folder = temp();
+    write(authority.issue(['localhost', '127.0.0.1']));
     const handler = (_request: unknown, response: { end: (text: string) => void }) => response.end('ok');
     server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate: files(), log: silent });
     await server.start();
   });
-  afterEach(async () => {
-    await server.stop(0);
-    await rm(folder, { recursive: true });
-  });
+  afterEach(() => server.stop(0));
 
   /** The serial number of the certificate that the server presented. */
   const ask = (agent?: TlsAgent) =>
@@ -71,7 +66,7 @@ describe('an HTTPS server with a renewed certificate', () => {
     };
     const loads = [load(), load(), load(agent)];
     for (let i = 0; i < 100; i++) {
-      await write(authority.issue(['localhost', '127.0.0.1']));
+      write(authority.issue(['localhost', '127.0.0.1']));
       // Some pairs get time to settle, others are overwritten half-way.
       await sleep(i % 10 === 0 ? 0.25 : 0.01);
     }
@@ -85,16 +80,16 @@ describe('an HTTPS server with a renewed certificate', () => {
 
   it('keeps the old one while certificate and key do not match', async () => {
     const before = await ask();
-    await writeFile(files().keyFile, authority.issue(['localhost']).key);
+    writeFileSync(files().keyFile, authority.issue(['localhost']).key);
     await sleep(0.3);
     assert.equal(await ask(), before);
-    await write(authority.issue(['localhost', '127.0.0.1']));
+    write(authority.issue(['localhost', '127.0.0.1']));
     await sleep(0.3);
     assert.notEqual(await ask(), before);
   });
 
   it('does not start with a pair that does not match, and reports it', async () => {
-    await writeFile(files().keyFile, authority.issue(['localhost']).key);
+    writeFileSync(files().keyFile, authority.issue(['localhost']).key);
     const other = createHttpServer({
       handler: () => undefined,
       host: '127.0.0.1',
@@ -108,7 +103,6 @@ describe('an HTTPS server with a renewed certificate', () => {
     );
   });
 });
-
 describe('an HTTP server that stops', () => {
   it('finishes a request in progress and closes kept-alive connections', async () => {
     const server = createHttpServer({
@@ -155,5 +149,63 @@ describe('an HTTP server that stops', () => {
     const [answer] = await Promise.all([answered, server.stop(5)]);
     assert.match(answer, /^HTTP\/1.1 200 OK\r\n(?:.*\r\n)*connection: close\r\n/i);
     socket.destroy();
+  });
+});
+
+/** Longer than the interval of the calls below, even on a busy machine. */
+const QUIET = 1;
+describe('a serving daemon that is stopped', () => {
+  const start = async (drain: DrainTimes) => {
+    const handler: RequestListener = (_request, response) => response.end('ok');
+    const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    let closed = 0;
+    const daemon = createServingDaemon({
+      server,
+      probes: { host: '127.0.0.1', port: 0 },
+      notReady: () => undefined,
+      registry: createRegistry(),
+      run: async () => undefined,
+      close: async () => void closed++,
+      drain,
+      log: silent,
+    });
+    await daemon.start();
+    const call = async () => {
+      const answer = await fetch(`http://127.0.0.1:${server.port}/`, { headers: { connection: 'close' } });
+      return `${answer.status} ${await answer.text()}`;
+    };
+    return { daemon, call, closed: () => closed };
+  };
+
+  it('keeps answering while calls arrive, and closes after a quiet time', async () => {
+    const { daemon, call, closed } = await start({ quiet: QUIET, most: 60 });
+    let stopped = false;
+    const stopping = daemon.stop().then(() => {
+      stopped = true;
+    });
+    // Callers that have not noticed yet, for several times as long as the daemon waits for a call.
+    const deadline = performance.now() + 4 * QUIET * 1000;
+    let answered = 0;
+    while (performance.now() < deadline) {
+      assert.equal(await call(), '200 ok');
+      answered++;
+      assert.ok(!stopped && closed() === 0);
+      await delay(20);
+    }
+    await stopping;
+    assert.equal(closed(), 1);
+    assert.ok(answered > 0);
+    await assert.rejects(call());
+  });
+
+  it('finally closes even if calls keep arriving', async () => {
+    const { daemon, call, closed } = await start({ quiet: 60, most: 0.5 });
+    let stopped = false;
+    const stopping = daemon.stop().then(() => {
+      stopped = true;
+    });
+    while (!stopped) await call().catch(() => delay(20));
+    await stopping;
+    assert.equal(closed(), 1);
   });
 });

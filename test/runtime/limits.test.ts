@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import express, { type ErrorRequestHandler } from 'express';
 import { hasAllowedName, parseNames } from '../../runtime/certificate.ts';
@@ -14,6 +13,7 @@ import { JsonBodies, type JsonBodiesOptions } from '../../runtime/json-bodies.ts
 import { assertBoundedJson, BodyError } from '../../runtime/json-bounds.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { tempDirectories, writeTree } from '../support/files.ts';
 import { silent } from '../support/logger.ts';
 import { leastProcessorTime } from '../support/processor-time.ts';
 
@@ -77,13 +77,7 @@ describe('JSON bodies', () => {
   const send = (body: Buffer, headers: Record<string, string | number>, localAddress = CALLER) =>
     new Promise<string>((resolve, reject) => {
       const to = { host: '127.0.0.1', localAddress, port: server.port, method: 'POST', agent: false };
-      const call = httpRequest({ ...to, headers }, (response) => {
-        let text = '';
-        response.setEncoding('utf8').on('data', (chunk: string) => {
-          text += chunk;
-        });
-        response.on('end', () => resolve(text));
-      });
+      const call = httpRequest({ ...to, headers }, (response) => resolve(text(response)));
       call.on('error', reject).end(body);
     });
 
@@ -190,8 +184,8 @@ describe('JSON bodies', () => {
 
 describe('JSON before it is decoded', () => {
   it('has a limited number of values and levels', () => {
-    for (const text of [`[${'{},'.repeat(300_000)}{}]`, '['.repeat(100_000), `{"a":[${'1,'.repeat(400_000)}1]}`]) {
-      assert.throws(() => assertBoundedJson(Buffer.from(text)), { status: 413 });
+    for (const json of [`[${'{},'.repeat(300_000)}{}]`, '['.repeat(100_000), `{"a":[${'1,'.repeat(400_000)}1]}`]) {
+      assert.throws(() => assertBoundedJson(Buffer.from(json)), { status: 413 });
     }
     assertBoundedJson(Buffer.from(JSON.stringify(Array(90_000).fill('value'))));
     assert.throws(
@@ -217,17 +211,15 @@ describe('JSON before it is decoded', () => {
 describe('client names', () => {
   const authority = createCertificateAuthority('test');
   const clients = createCertificateAuthority('clients');
+  const temp = tempDirectories();
   let folder: string;
   let server: HttpServer | undefined;
-  before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'plumbline-names-'));
+  before(() => {
+    folder = temp();
     const { cert, key } = authority.issue(['127.0.0.1']);
-    await writeFile(join(folder, 'tls.crt'), cert);
-    await writeFile(join(folder, 'tls.key'), key);
-    await writeFile(join(folder, 'ca.crt'), clients.cert);
+    writeTree(folder, { 'tls.crt': cert, 'tls.key': key, 'ca.crt': clients.cert });
   });
   afterEach(() => server?.stop(0));
-  after(() => rm(folder, { recursive: true }));
 
   const ask = async (allowed: string, client?: { cert: string; key: string }) => {
     const [certFile, keyFile, clientCaFile] = ['tls.crt', 'tls.key', 'ca.crt'].map((file) => join(folder, file));

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { sleep, underSignals } from '../../runtime/time.ts';
+import { Backoff, sleep, underSignals } from '../../runtime/time.ts';
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
 const untilAborted = (signal: AbortSignal) => sleep(60, signal);
-
 describe('work under signals', () => {
   it('ends with the first signal and its reason', async () => {
     const [first, other] = [new AbortController(), new AbortController()];
@@ -55,5 +54,27 @@ describe('work under signals', () => {
     assert.equal((await Promise.allSettled(all)).filter(({ status }) => status === 'rejected').length, 50);
     process.off('warning', note);
     assert.deepEqual(warnings, []);
+  });
+});
+
+describe('time', () => {
+  it('wakes with the reason of the signal, before or while sleeping', async () => {
+    const reason = new Error('enough');
+    await assert.rejects(sleep(60, AbortSignal.abort(reason)), reason);
+    const controller = new AbortController();
+    const sleeping = sleep(60, controller.signal);
+    controller.abort(reason);
+    await assert.rejects(sleeping, reason);
+  });
+
+  it('backs off by doubling, up to the maximum, and starts over after a reset', () => {
+    const backoff = new Backoff({ first: 1, most: 8 });
+    const waits = Array.from({ length: 6 }, () => backoff.next());
+    for (const [index, limit] of [1, 2, 4, 8, 8, 8].entries()) {
+      const wait = waits[index] ?? 0;
+      assert.ok(wait >= limit / 2 && wait <= limit, `wait ${index} is ${wait}, expected up to ${limit}`);
+    }
+    backoff.reset();
+    assert.ok(backoff.next() <= 1);
   });
 });

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../support/until.ts';
-import { podOf, useApiServer } from './support.ts';
-
-const PODS = '/api/v1/namespaces/default/pods';
-const MAPS = '/api/v1/namespaces/default/configmaps';
+import { MAPS, PODS, podOf, useApiServer } from './support.ts';
 
 describe('sandbox API server: binding, eviction and graceful deletion', () => {
   const { call } = useApiServer();

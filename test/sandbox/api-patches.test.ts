@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { strategicMerge } from '../../sandbox/api-server/patch.ts';
 import type { JsonRecord } from '../../sandbox/objects.ts';
-import { useApiServer } from './support.ts';
+import { MAPS, useApiServer } from './support.ts';
 
 const MERGE = 'application/merge-patch+json';
 const JSON_PATCH = 'application/json-patch+json';
 const STRATEGIC = 'application/strategic-merge-patch+json';
 const APPLY = 'application/apply-patch+yaml';
-const MAPS = '/api/v1/namespaces/default/configmaps';
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 
 describe('sandbox API server: patches', () => {

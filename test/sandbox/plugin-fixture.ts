@@ -25,18 +25,17 @@ export async function startPlugin(kubeletDirectory: string, resourceName: string
   const streams = new Set<ServerWritableStream<Empty, ListAndWatchResponse>>();
   const calls: string[] = [];
   let refusal: string | undefined;
-  const devices = (health: string): Device[] =>
-    Array.from({ length: count }, (_, i) => ({
-      ID: `${resourceName}-${i}`,
-      health,
-      topology: { nodes: nodes.map((ID) => ({ ID })) },
-    }));
+  const devices: Device[] = Array.from({ length: count }, (_, i) => ({
+    ID: `${resourceName}-${i}`,
+    health: 'Healthy',
+    topology: { nodes: nodes.map((ID) => ({ ID })) },
+  }));
   const plugin: DevicePluginServer = {
     getDevicePluginOptions: unaryHandler(() => ({ preStartRequired: true, getPreferredAllocationAvailable: false })),
     listAndWatch: (stream) => {
       streams.add(stream);
       stream.on('cancelled', () => streams.delete(stream));
-      stream.write({ devices: devices('Healthy') });
+      stream.write({ devices });
     },
     getPreferredAllocation: unaryHandler(() => ({ containerResponses: [] })),
     allocate: unaryHandler(({ containerRequests }) => {
@@ -65,9 +64,6 @@ export async function startPlugin(kubeletDirectory: string, resourceName: string
     calls,
     refuseStart(text: string | undefined) {
       refusal = text;
-    },
-    setHealth(health: 'Healthy' | 'Unhealthy') {
-      for (const stream of streams) stream.write({ devices: devices(health) });
     },
     stop,
   };

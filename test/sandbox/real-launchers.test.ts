@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
-import { realLaunchers } from '../support/real-launchers.ts';
 import { placedBy } from '../support/rendered-launcher.ts';
+import { realLaunchers } from '../support/vectors.ts';
 
 /** test/kubevirt runs the same checks with the real virt-controller. */
 describe('the stand-in of virt-controller renders launchers like the real one', () => {

@@ -4,7 +4,7 @@ import { podRequests } from '../../sandbox/pod-requests.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { filterNode } from '../../sandbox/scheduler/decision.ts';
 import { readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender.ts';
-import { createSchedulingQueue, nodeWakes, podWakes } from '../../sandbox/scheduler/scheduling-queue.ts';
+import { createSchedulingQueue } from '../../sandbox/scheduler/scheduling-queue.ts';
 
 const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): KubeNode =>
   ({
@@ -30,7 +30,6 @@ const asking = (requests: Record<string, string>) => ({ name: 'c', resources: { 
 describe('scheduler: built-in filters', () => {
   const taint = { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } };
   const cases: [what: string, pod: KubePod, node: KubeNode, reason: string | undefined][] = [
-    ['no requirements', pod(), node(), undefined],
     [
       'not ready',
       pod(),
@@ -45,7 +44,6 @@ describe('scheduler: built-in filters', () => {
       "node(s) didn't match Pod's node affinity/selector",
     ],
     ['unschedulable', pod(), node({ spec: { unschedulable: true } }), 'node(s) were unschedulable'],
-    ['too little CPU', pod({ containers: [asking({ cpu: '8001m' })] }), node(), 'Insufficient cpu'],
   ];
   for (const [what, given, on, reason] of cases) {
     it(`${what}: ${reason ?? 'fits'}`, () => {
@@ -80,7 +78,6 @@ describe('scheduler: the protocol of extenders', () => {
   const wrong: [string, unknown, RegExp][] = [
     ['an Error', { Error: 'not synced' }, /not synced/],
     ['a name that was not sent', { NodeNames: ['a', 'z'] }, /a filtered node "z" which is not found/],
-    ['names that are not a list', { NodeNames: 'a' }, /filter reply/],
   ];
   for (const [what, reply, message] of wrong) it(`rejects ${what}`, () => assert.throws(() => read(reply), message));
 
@@ -94,40 +91,12 @@ it('the configuration of a scheduler refuses an unknown field of an extender', (
   assert.throws(() => parseSchedulerConfiguration(configuration), /nodeCacheable/);
 });
 
-describe('scheduler: events that wake a rejected pod', () => {
-  const ready = (status: string, lastHeartbeatTime = '1') => ({
-    status: { conditions: [{ type: 'Ready', status, lastHeartbeatTime }] },
-  });
-  const cases: [string, KubeNode, KubeNode | undefined, boolean][] = [
-    ['a new node', node(), undefined, true],
-    ['an annotation', node({ metadata: { annotations: { 'plumbline.dev/recheck': '1' } } }), node(), true],
-    ['a condition status', node(ready('False')), node(ready('True')), true],
-    ['a heartbeat', node(ready('True', '2')), node(ready('True', '1')), false],
-  ];
-  for (const [what, now, before, wakes] of cases) {
-    it(`${what}: ${wakes ? 'yes' : 'no'}`, () => assert.equal(nodeWakes(now, before), wakes));
-  }
-  it('pods with a node wake it, and no others', () => {
-    assert.deepEqual([podWakes(pod({ nodeName: 'n' }), pod()), podWakes(pod(), pod())], [true, false]);
-  });
-});
-
 describe('scheduler: the queue', () => {
   let time = 0;
   const make = () => {
     time = 0;
     return createSchedulingQueue({ now: () => time, initialBackoffSeconds: 1, maxBackoffSeconds: 10 });
   };
-  it('keeps it without a signal until the flush after five minutes', () => {
-    const queue = make();
-    queue.add('a');
-    queue.unschedulable(queue.pop()!);
-    assert.equal(queue.nextDue(), 300_000);
-    time = 299_999;
-    assert.equal(queue.pop(), undefined);
-    time = 300_000;
-    assert.equal(queue.pop(), 'a');
-  });
   it('does not lose a signal that arrives during a try', () => {
     const queue = make();
     queue.add('a');

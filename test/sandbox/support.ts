@@ -17,6 +17,8 @@ import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord, KubeObject } from '../../sandbox/objects.ts';
 
 export const TOKEN = 'admin-token';
+export const PODS = '/api/v1/namespaces/default/pods';
+export const MAPS = '/api/v1/namespaces/default/configmaps';
 
 export interface Reply {
   readonly status: number;
@@ -147,12 +149,12 @@ export async function listen(
 
 /** A server that answers JSON with JSON; a number is a status, a text is sent as it is. */
 export function answering(
-  answer: (call: { readonly path: string; readonly body: unknown; readonly length: string | undefined }) => unknown,
+  answer: (call: { readonly path: string; readonly body: unknown }) => unknown,
   tls?: Parameters<typeof listen>[1],
 ): Promise<Listener> {
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
     const body: unknown = JSON.parse(await text(request));
-    const reply = await answer({ path: request.url ?? '', body, length: request.headers['content-length'] });
+    const reply = await answer({ path: request.url ?? '', body });
     if (typeof reply === 'number') response.statusCode = reply;
     response.end(typeof reply === 'string' ? reply : JSON.stringify(reply));
   };
@@ -169,4 +171,11 @@ export const podOf = (name: string, resources: JsonRecord = {}, extra: JsonRecor
   kind: 'Pod',
   metadata: { name, namespace: 'default' },
   spec: { containers: [{ name: 'main', image: 'none', resources }], ...extra },
+});
+
+export const vmOf = (cpu: object): KubeObject => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  metadata: { name: 'router', namespace: 'default' },
+  spec: { runStrategy: 'Halted', template: { spec: { domain: { cpu, devices: {} } } } } as JsonRecord,
 });

@@ -1,6 +1,9 @@
+import { type IncomingHttpHeaders, type RequestListener, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
+import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
@@ -8,9 +11,11 @@ import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.t
 import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
+import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { Extender } from '../../scheduler-plugin/extender/extender.ts';
 import { Decisions } from '../../scheduler-plugin/filter/decisions.ts';
 import { NodeVerdicts } from '../../scheduler-plugin/filter/node-verdicts.ts';
+import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
 import { silent } from '../support/logger.ts';
 
@@ -35,7 +40,6 @@ export function statusOf(more: Partial<NodeTopologyStatus> = {}): NodeTopologySt
     ...more,
   };
 }
-
 /** A Guaranteed pod of one container. */
 export function podOf(cpu: string, resources: readonly string[] = [], more: Partial<Pod> = {}): Pod {
   const amounts = { cpu, memory: '1Gi', ...Object.fromEntries(resources.map((name) => [name, '1'])) };
@@ -45,28 +49,21 @@ export function podOf(cpu: string, resources: readonly string[] = [], more: Part
     ...more,
   } as Pod;
 }
-
 export const withUid = (pod: Pod, uid: string, more: object = {}): Pod => ({
   ...pod,
   metadata: { ...pod.metadata, name: uid, uid, ...more },
 });
-
 /** The pod bound to a node. */
 export const onNode = (pod: Pod, nodeName = 'n1'): Pod => ({ ...pod, spec: { ...pod.spec, nodeName } });
-
 /** CPUs of a pod in a report. */
 export const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
-
 /** With the scope `all`: pods on the pod network need the DPU of their node. */
 export const reader = new NeedsReader('all');
-
 /** The pod as the watch keeps it; undefined for one that is not kept. */
 export const viewOf = (pod: Pod, status: object = {}): PodView | undefined =>
   podViewOf(observedPod.parse({ ...pod, status }), reader);
-
 /** A pod as the recheck identifies it. */
 export const podId = (uid: string, namespace = 'default') => ({ uid, namespace });
-
 export interface ExtenderFixture {
   /** Undefined: the node is there and does not report. */
   readonly nodes?: Readonly<Record<string, NodeTopologyStatus | undefined>>;
@@ -79,7 +76,6 @@ export interface ExtenderFixture {
   readonly active?: () => boolean;
   readonly answers?: number;
 }
-
 /** A reply as the scheduler reads it. */
 export interface FilterReply {
   readonly NodeNames: readonly string[];
@@ -87,7 +83,6 @@ export interface FilterReply {
   readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>>;
   readonly Error: string;
 }
-
 export interface ExtenderUnderTest {
   readonly extender: Extender;
   readonly verdicts: NodeVerdicts;
@@ -104,7 +99,6 @@ export interface ExtenderUnderTest {
   see(pod: Pod, status?: object): void;
   gone(pod: Pod): void;
 }
-
 const EVENTS = [
   'improved',
   'bound',
@@ -116,7 +110,6 @@ const EVENTS = [
   'nodeFacts',
   'quarantined',
 ] as const;
-
 export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const { nodes = { n1: statusOf() }, bound = [], dpus = {}, flags = {}, policy = 'refuse' } = fixture;
   const notified: string[] = [];
@@ -192,5 +185,60 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     },
     see,
     gone: (pod) => observe(pod, undefined),
+  };
+}
+
+/** The routes of an extender; the API server has one pod. */
+export function appOf(
+  { extender, decisions }: Pick<ExtenderUnderTest, 'extender' | 'decisions'>,
+  more: Partial<Parameters<typeof createExtenderApp>[0]> = {},
+): ReturnType<typeof createExtenderApp> {
+  const client = { get: async () => podOf('4') };
+  const explainer = createExplainer({ extender, decisions, client, isActive: () => true });
+  const metrics = createExtenderMetrics(createRegistry());
+  return createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log: silent, ...more });
+}
+interface Answer {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+/** A server for all tests of a suite, with the routes that each test sets. */
+export function useServer() {
+  let server: HttpServer;
+  let answering: RequestListener = () => undefined;
+  before(async () => {
+    const handler: RequestListener = (call, response) => answering(call, response);
+    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    await server.start();
+  });
+  after(() => server.stop(0));
+
+  /** By node:http, so that headers are seen as sent. */
+  const begin = (path: string, length: number, method = 'POST') => {
+    const to = { host: '127.0.0.1', port: server.port, path, method, agent: false };
+    const call = request({ ...to, headers: { 'content-length': length, connection: 'keep-alive' } });
+    const answer = new Promise<Answer>((resolve, reject) => {
+      call.on('error', reject).on('response', async (response) => {
+        const { statusCode: status, headers } = response;
+        resolve({ status, headers, text: await text(response) });
+      });
+    });
+    return { call, answer };
+  };
+  return {
+    get port() {
+      return server.port;
+    },
+    serve(handler: RequestListener) {
+      answering = handler;
+    },
+    /** A call whose body the test sends. */
+    begin,
+    ask(path: string, body = '', method?: string): Promise<Answer> {
+      const { call, answer } = begin(path, Buffer.byteLength(body), method);
+      call.end(body);
+      return answer;
+    },
   };
 }

@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { createReports } from '../../console/server/reports.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import { NODE_TOPOLOGY_API, nodeTopology, nodeTopologyStatus, REPORT_FORMAT } from '../../kube/node-topology.ts';
+import { formatPausedStart, isPausedAtStart, nextStep, parsePausedStart } from '../../model/launcher/paused-start.ts';
+import { parsePreferences } from '../../model/placement/preferences.ts';
 import { createReport } from '../../node-agent/report/report.ts';
 import { createKindReader } from '../../webhook/cluster/kind-reader.ts';
 import { createFakeApi } from '../node-agent/api-stand-in.ts';
 import { inputs } from '../node-agent/report/inputs-fixture.ts';
-import { testMetrics } from '../node-agent/support.ts';
+import { testMetrics, useDuties } from '../node-agent/support.ts';
 import { extenderOf, podOf, statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { eventually } from '../support/eventually.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -80,27 +82,14 @@ describe('reports from agents of other versions', () => {
 describe('an agent that was rolled back, or whose cluster was not upgraded', () => {
   const NODE = 'n1';
   const PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}/${NODE}`;
-  let stop: AbortController;
-  let done: Promise<void>;
-  beforeEach(() => {
-    stop = new AbortController();
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
-  });
-
-  const start = (api: ReturnType<typeof createFakeApi>, logged: ReturnType<typeof recordingLogger>) => {
-    const { client } = api;
-    const reported = async () => ({ ...inputs, pinsVms: false });
-    const deps = { client, nodeName: NODE, inputs: reported, subscribe: () => () => undefined, log: logged.log };
-    done = createReport({ ...deps, metrics: testMetrics() }).run(stop.signal);
-  };
+  const start = useDuties();
 
   it('replaces the report of a later agent that it cannot read', async () => {
     const [api, logged] = [createFakeApi(NODE), recordingLogger()];
     api.objects.set(PATH, objectOf(OTHER));
-    start(api, logged);
+    const reported = async () => ({ ...inputs, pinsVms: false });
+    const deps = { nodeName: NODE, inputs: reported, subscribe: () => () => undefined, log: logged.log };
+    start(createReport({ ...deps, client: api.client, metrics: testMetrics() }));
     await eventually(() => logged.said('published node topology'), 'the report to be published');
     const { status } = nodeTopology.parse(api.objects.get(PATH));
     assert.deepEqual([status?.format, status?.pinsVMs], [undefined, false]);
@@ -112,3 +101,41 @@ function objectOf(status: object) {
   const { apiVersion, kind } = NODE_TOPOLOGY_API;
   return { apiVersion, kind, metadata: { name: 'n1' }, status };
 }
+
+describe('annotations from a webhook of another version', () => {
+  const NAMED = { 'plumbline.dev/tunnel': 'default' };
+
+  it('with more fields are read without the unknown ones', () => {
+    const text = JSON.stringify({
+      format: 2,
+      preferred: ['plumbline.dev/tunnel'],
+      spansCells: true,
+      interfaces: NAMED,
+    });
+    assert.deepEqual(parsePreferences(text), {
+      preferred: ['plumbline.dev/tunnel'],
+      spansCells: true,
+      guestThreads: 1,
+      interfaces: NAMED,
+    });
+  });
+
+  it('with one field in another form are read without that field', () => {
+    const text = JSON.stringify({ preferred: { tunnel: 5 }, spansCells: true, interfaces: NAMED });
+    assert.deepEqual(parsePreferences(text), { preferred: [], spansCells: true, guestThreads: 1, interfaces: NAMED });
+  });
+
+  it('with a paused start in an unknown form resume or overwrite nothing, and the VM’s user gets the reason', () => {
+    const record = parsePausedStart('awaiting 2 of 4');
+    const paused = { reason: 'PausedByUser', since: '2026-11-01T10:00:00Z' };
+    assert.equal(isPausedAtStart(record, paused), false);
+    const step = nextStep({ record, phase: 'Running', paused }, { state: 'pinned', reason: '', message: '' });
+    assert.ok(step.do === 'tell');
+    assert.match(
+      step.message,
+      /"awaiting 2 of 4" is of another version of Plumbline: upgrade the extender, or unpause/,
+    );
+    assert.deepEqual(nextStep({ record, phase: 'Running', paused: undefined }, undefined), { do: 'nothing' });
+    assert.equal(record && formatPausedStart(record), 'awaiting 2 of 4');
+  });
+});

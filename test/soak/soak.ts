@@ -13,14 +13,6 @@ export interface SoakOptions {
   readonly progress: (text: string) => void;
 }
 
-export interface Soaked {
-  readonly vms: number;
-  /** Samples of each daemon, each with its minute. */
-  readonly samples: ReadonlyMap<string, readonly (readonly [number, Sample])[]>;
-  /** Other faults: violated invariants, crashes, a VM that was not placed. */
-  readonly problems: readonly string[];
-}
-
 const SAMPLE_SECONDS = 5;
 /** Time passes twelve times as fast: watches, which last five minutes, are interrupted; certificates are renewed. */
 const WATCH_SECONDS = 25;
@@ -28,8 +20,11 @@ const RENEWAL_SECONDS = 60;
 /** Time for a daemon to collect its garbage and write its figures. */
 const SETTLE_MILLISECONDS = 1500;
 
-/** VMs come and go continuously for this time, while events of hours happen within minutes. */
-export async function soak({ minutes, seed, progress }: SoakOptions): Promise<Soaked> {
+/**
+ * VMs come and go continuously for this time, while events of hours happen within minutes.
+ * @returns samples of each daemon with their minutes; other faults are violated invariants, crashes, a VM without a place
+ */
+export async function soak({ minutes, seed, progress }: SoakOptions) {
   const directory = `/tmp/plumbline-soak-${process.pid}`;
   await mkdir(directory, { recursive: true });
   const probed = {

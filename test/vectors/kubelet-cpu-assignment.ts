@@ -9,12 +9,17 @@ import { allocateCpus, checkState, releaseCpus, takeByTopology } from '../../mod
 import { TakeError, takeDistributed, takePacked } from '../../model/kubelet/take.ts';
 import { type CpuTopology, numaMask } from '../../model/kubelet/topology.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
-import { hostOf, type KubeletCase, podOf, policyOf, readTopologies, stateOf } from './kubelet-fixture.ts';
 import {
   collectUpstream,
   type FixtureHint,
   hintsOf,
+  hostOf,
+  type KubeletCase,
+  podOf,
+  policyOf,
+  readTopologies,
   sortedHints,
+  stateOf,
   type UpstreamFile,
   unwrapped,
 } from './kubelet-upstream.ts';
@@ -24,9 +29,7 @@ interface Version {
   readonly version: string;
   readonly behaviour: Behaviour;
 }
-
 type Check = (item: KubeletCase, topology: CpuTopology, version: Version) => Verdict;
-
 const CHECKS: Readonly<Record<string, Check>> = {
   // Upstream sorts the sockets before it compares them.
   freeSockets: (item, topology) =>
@@ -124,7 +127,6 @@ const CHECKS: Readonly<Record<string, Check>> = {
   cpuTopologyHints,
   podGuaranteedCPUs: (item) => differs(podCpus(requestOf(item)), item.expect.cpus),
 };
-
 /** kubelet-cpu-assignment-cases.json: the kubelet's own unit tests of the static CPU manager. */
 export const run: Adapter = (content, load) => {
   const topologies = readTopologies(load('kubelet-topologies'));
@@ -136,7 +138,6 @@ export const run: Adapter = (content, load) => {
     return check(item, topology ?? EMPTY, { version, behaviour });
   });
 };
-
 function staticAllocate(item: KubeletCase, topology: CpuTopology): Verdict {
   const manager = managerOf(item, topology);
   const request = requestOf(item);
@@ -150,7 +151,6 @@ function staticAllocate(item: KubeletCase, topology: CpuTopology): Verdict {
   if (item.expect.error) return `expected an error, got ${manager.assigned(container.name)}`;
   return differs(`${manager.assigned(container.name)}`, item.expect.cpuset);
 }
-
 function staticAllocateUncore(item: KubeletCase, topology: CpuTopology): Verdict {
   const manager = managerOf(item, topology);
   const request = requestOf(item);
@@ -164,7 +164,6 @@ function staticAllocateUncore(item: KubeletCase, topology: CpuTopology): Verdict
   const caches = new Set([...cpus].map((cpu) => topology.uncores.of.get(cpu) ?? -1));
   return differs([...caches].sort(ascending), [...(item.expect.uncoreCacheIDs ?? [])].sort(ascending));
 }
-
 function cpuTopologyHints(item: KubeletCase, topology: CpuTopology): Verdict {
   const [container, ...others] = requestOf(item).containers;
   if (!container) return 'no container';
@@ -175,7 +174,6 @@ function cpuTopologyHints(item: KubeletCase, topology: CpuTopology): Verdict {
   const single = others.length === 0 ? differs(hints(manager.containerHints(container)), expected) : undefined;
   return differs(hints(manager.podHints()), expected) ?? single;
 }
-
 function rejected(item: KubeletCase, rejection: Rejection): Verdict {
   const expected = item.expect.error;
   if (!expected || expected === true) return `unexpected rejection: ${rejection.message}`;
@@ -184,7 +182,6 @@ function rejected(item: KubeletCase, rejection: Rejection): Verdict {
   const type = expected.type ? differs(rejection.reason, expected.type) : undefined;
   return type ?? (expected.message === undefined ? undefined : differs(text, expected.message));
 }
-
 /** The shared pool after the removal of the case's container. */
 function released(
   pool: CpuSet,
@@ -196,7 +193,6 @@ function released(
   others.delete(container);
   return cpus ? releaseCpus(pool, cpus, others.values()) : pool;
 }
-
 function taken(item: KubeletCase, take: () => CpuSet): Verdict {
   try {
     const cpus = take();
@@ -208,39 +204,30 @@ function taken(item: KubeletCase, take: () => CpuSet): Verdict {
     return typeof expected === 'object' ? differs(error.message, expected.message) : `unexpected: ${error.message}`;
   }
 }
-
 function managerOf(item: KubeletCase, topology: CpuTopology): CpuManager {
   return new CpuManager(policyOf(item, topology), stateOf(item), requestOf(item));
 }
-
 function requestOf(item: KubeletCase) {
   return podRequestOf(podOf(item.pod ?? { uid: '', initContainers: [], containers: [] }));
 }
-
 function accumulator(item: KubeletCase, topology: CpuTopology): Accumulator {
   return new Accumulator(topology, availableOf(item), 0, 'packed');
 }
-
 function availableOf(item: KubeletCase): CpuSet {
   return CpuSet.parse(item.available ?? '');
 }
-
 function sortingOf({ sorting }: KubeletCase): Sorting {
   return sorting === 'spread' ? 'spread' : 'packed';
 }
-
 function stringOptions({ options = {} }: Pick<KubeletCase, 'options'>): Record<string, string> {
   return Object.fromEntries(Object.entries(options).map(([name, value]) => [name, `${value}`]));
 }
-
 function hintMask({ hintNUMA }: KubeletCase, topology: CpuTopology): number | null {
   return hintNUMA ? numaMask(topology, hintNUMA) : null;
 }
-
 function ascending(a: number, b: number): number {
   return a - b;
 }
-
 const EMPTY = readTopologies({
   topologies: { none: { numCPUs: 0, numCores: 0, numSockets: 0, numNUMANodes: 0, numUncoreCache: 0, cpus: {} } },
 }).get('none') as CpuTopology;

@@ -12,7 +12,7 @@ import {
   type NovaGuest,
   reportOf,
   threadsOf,
-} from './nova-fixture.ts';
+} from './nova-vswitch.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 interface PinningCase {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,6 +11,7 @@ import { type ApiFixture, startApi } from '../kube/api-fixture.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
 import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
+import { tempDirectories, writeTree } from '../support/files.ts';
 import { podVector, requestFor } from './launcher-fixture.ts';
 
 const TOKEN = 'admin-token';
@@ -23,24 +22,23 @@ describe('the webhook as a process', function () {
   this.timeout(300_000);
   const authority = createCertificateAuthority('webhook');
   const running: ChildProcess[] = [];
+  const temp = tempDirectories();
   let folder: string;
   let api: ApiFixture;
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'plumbline-webhook-'));
+    folder = temp();
     const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
-    await writeFile(join(folder, 'tls.crt'), cert);
-    await writeFile(join(folder, 'tls.key'), key);
+    writeTree(folder, { 'tls.crt': cert, 'tls.key': key });
     api = await startApi();
   });
   after(async () => {
     for (const child of running) child.kill('SIGKILL');
     await api.stop();
-    await rm(folder, { recursive: true });
   });
 
   const start = async (server: string) => {
     const file = join(folder, 'kubeconfig');
-    await writeFile(file, kubeconfig({ server, ca: api.server.ca, token: TOKEN }));
+    writeTree(folder, { kubeconfig: kubeconfig({ server, ca: api.server.ca, token: TOKEN }) });
     const flags = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
     const files = ['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key'), '--kubeconfig', file];
     const program = ['--import', 'tsx', join(root, 'webhook/main.ts'), ...flags, ...files];

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { NODE_TOPOLOGIES, PODS } from '../../../sandbox/api-server/built-in-types.ts';
 import type { LocalClient } from '../../../sandbox/clients/local-client.ts';
 import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
-import { type Violation, violationsIn } from './checks.ts';
-import { cpusOf, type NodeView, type Ownership, type PodView } from './snapshot.ts';
+import { cpusOf, type NodeView, type Ownership, type PodView, type Violation, violationsIn } from './checks.ts';
 
 /** Known facts about a node. */
 export interface ObservedNode extends Pick<NodeView, 'name' | 'cores' | 'reserved' | 'physnets'> {
@@ -14,19 +13,10 @@ export interface ObservedNode extends Pick<NodeView, 'name' | 'cores' | 'reserve
   readonly vswitchPids?: () => readonly number[];
 }
 
-export interface Observer {
-  /** All violations so far, each once. */
-  readonly violations: readonly Violation[];
-  readonly samples: number;
-  /** Pods that were seen running, and how many of them next to Open vSwitch. */
-  readonly seen: { readonly running: number; readonly besideVswitch: number };
-  stop(): void;
-}
-
 const INTERVAL_MILLISECONDS = 20;
 
 /** Checks the cluster repeatedly: the API, the kubelets' files, the kernel's masks. It uses no daemon. */
-export function startObserver(client: LocalClient, nodes: readonly ObservedNode[], namespace: string): Observer {
+export function startObserver(client: LocalClient, nodes: readonly ObservedNode[], namespace: string) {
   const violations = new Map<string, Violation>();
   const running = new Set<string>();
   const beside = new Set<string>();
@@ -51,12 +41,14 @@ export function startObserver(client: LocalClient, nodes: readonly ObservedNode[
   };
   const timer = setInterval(look, INTERVAL_MILLISECONDS);
   return {
+    /** All violations so far, each once. */
     get violations() {
       return [...violations.values()];
     },
     get samples() {
       return samples;
     },
+    /** Pods that were seen running, and how many of them next to Open vSwitch. */
     get seen() {
       return { running: running.size, besideVswitch: beside.size };
     },

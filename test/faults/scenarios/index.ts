@@ -1,5 +1,4 @@
-import { CONTROL_PLANE } from './control-plane.ts';
-import { DAEMONS } from './daemons.ts';
+import { CONTROL_PLANE, DAEMONS } from './daemons.ts';
 import { ON_NODES } from './nodes.ts';
 import type { Scenario } from './scenario.ts';
 import { UPGRADE } from './upgrade.ts';

@@ -2,18 +2,14 @@ import { Agent, request } from 'node:https';
 import { requestFor } from '../../webhook/launcher-fixture.ts';
 import type { World } from './world.ts';
 
-/** Calls the webhook continuously, each time over a new connection that trusts only the authority. */
-export interface AdmissionProbe {
-  stop(): Promise<{ readonly sent: number; readonly failures: readonly string[] }>;
-}
-
 /** Concurrent requests. */
 const AT_ONCE = 2;
 
 const POD = { metadata: { name: 'probe', namespace: 'demo' }, spec: { containers: [{ name: 'c', image: 'none' }] } };
 const REVIEW = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(POD) };
 
-export function startAdmissionProbe({ cluster, daemons }: World): AdmissionProbe {
+/** Calls the webhook continuously, each time over a new connection that trusts only the authority. */
+export function startAdmissionProbe({ cluster, daemons }: World) {
   const ca = cluster.authority.cert;
   const failures: string[] = [];
   let sent = 0;

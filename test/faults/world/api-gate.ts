@@ -1,26 +1,11 @@
+import { readFile, writeFile } from 'node:fs/promises';
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createTlsServer, request, Agent as TlsAgent } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { parse, stringify } from 'yaml';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 
-/**
- * The daemons' connection to the API server, which can be broken. Faults here affect only the daemons; the observer
- * bypasses it.
- */
-export interface ApiGate {
-  readonly url: string;
-  readonly ca: string;
-  /** Connections are refused until `open`. */
-  shut(): Promise<void>;
-  open(): Promise<void>;
-  /** Interrupts every open watch. */
-  cutWatches(): void;
-  /** Whether watches get 410 from now on: the version is too old. */
-  expireWatches(areExpired: boolean): void;
-  /** Watches that were answered with 410. */
-  readonly expired: number;
-  stop(): Promise<void>;
-}
+export type ApiGate = Awaited<ReturnType<typeof startApiGate>>;
 
 const GONE = {
   kind: 'Status',
@@ -32,7 +17,11 @@ const GONE = {
   code: 410,
 };
 
-export async function startApiGate(server: string, serverCa: string): Promise<ApiGate> {
+/**
+ * The daemons' connection to the API server, which can be broken. Faults here affect only the daemons; the observer
+ * bypasses it.
+ */
+export async function startApiGate(server: string, serverCa: string) {
   const authority = createCertificateAuthority('faults-api');
   const target = new URL(server);
   const agent = new TlsAgent({ keepAlive: true, ca: serverCa });
@@ -89,14 +78,18 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
   return {
     url: `https://127.0.0.1:${port}`,
     ca: authority.cert,
+    /** Connections are refused until `open`. */
     shut,
     open,
+    /** Interrupts every open watch. */
     cutWatches() {
       for (const watch of watches) watch.destroy();
     },
-    expireWatches(areExpired) {
+    /** Whether watches get 410 from now on: the version is too old. */
+    expireWatches(areExpired: boolean) {
       areWatchesExpired = areExpired;
     },
+    /** Watches that were answered with 410. */
     get expired() {
       return expired;
     },
@@ -109,4 +102,29 @@ export async function startApiGate(server: string, serverCa: string): Promise<Ap
 
 function isWatch({ method, url = '' }: IncomingMessage): boolean {
   return method === 'GET' && /[?&]watch=(true|1)(&|$)/.test(url);
+}
+
+interface Kubeconfig {
+  readonly clusters: { readonly cluster: { server: string; 'certificate-authority-data': string } }[];
+}
+
+/** The API server of a kubeconfig file. */
+export async function serverOf(file: string): Promise<{ readonly url: string; readonly ca: string }> {
+  const found = (parse(await readFile(file, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
+  if (found === undefined) throw new Error(`${file} names no cluster`);
+  return { url: found.server, ca: Buffer.from(found['certificate-authority-data'], 'base64').toString() };
+}
+
+/** Changes the server of a kubeconfig file, with the same credentials. Returns its path. */
+export async function redirect(
+  file: string,
+  { url, ca }: { readonly url: string; readonly ca: string },
+): Promise<string> {
+  const content = parse(await readFile(file, 'utf8')) as Kubeconfig;
+  for (const { cluster } of content.clusters) {
+    cluster.server = url;
+    cluster['certificate-authority-data'] = Buffer.from(ca).toString('base64');
+  }
+  await writeFile(file, stringify(content));
+  return file;
 }

@@ -7,36 +7,13 @@ import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
 import type { SchedulerProgram } from '../../real/control-plane.ts';
 import { mountSecret } from '../../support/mounted-secret.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
-import type { ApiGate } from './api-gate.ts';
-import { startForwarder } from './forwarder.ts';
+import { type ApiGate, redirect } from './api-gate.ts';
 import { DPU_NODE, NODES, VSWITCH_NODE } from './nodes.ts';
-import { lastingPort } from './ports.ts';
-import { createReplicas, type Replicas } from './replicas.ts';
-import { schedulerPair } from './scheduler-pair.ts';
+import { lastingPort, startForwarder } from './ports.ts';
+import { createReplicas, schedulerPair } from './replicas.ts';
 import { type Supervised, type SupervisedOptions, supervise } from './supervised.ts';
-import { redirect } from './through-gate.ts';
 
-/** Two webhooks, an extender next to each scheduler, an agent on each node, an agent on the DPU. */
-export interface Daemons {
-  readonly all: readonly Supervised[];
-  /** The Deployments' pods, and the DaemonSet's. */
-  readonly webhooks: Replicas;
-  readonly extenders: Replicas;
-  readonly agents: readonly Supervised[];
-  /** @throws RangeError */
-  get(name: string): Supervised;
-  /** The ports of the webhook's Service, and of the first extender. */
-  readonly ports: { readonly webhook: number; readonly extender: number };
-  /** Connections to the webhook's Service that no pod accepted at once. */
-  readonly webhookRefused: number;
-  /** Writes a new certificate of the webhook. */
-  rotateCertificate(): Promise<void>;
-  /** The directory of an agent's files, and the file with the offset of the DPU's clock (milliseconds). */
-  stateDirectory(node: string): string;
-  readonly dpuClock: string;
-  ready(seconds: number): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Daemons = Awaited<ReturnType<typeof startDaemons>>;
 
 export interface DaemonsOptions {
   readonly cluster: DemoCluster;
@@ -60,7 +37,8 @@ export type Process = Pick<SupervisedOptions, 'nodeArgs' | 'env'>;
 /** Of webhook and extender. */
 const REPLICAS = 2;
 
-export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
+/** Two webhooks, an extender next to each scheduler, an agent on each node, an agent on the DPU. */
+export async function startDaemons(options: DaemonsOptions) {
   const { cluster, gate, directory } = options;
   const all: Supervised[] = [];
   const through: DemoCluster = {
@@ -129,19 +107,25 @@ export async function startDaemons(options: DaemonsOptions): Promise<Daemons> {
     webhooks,
     extenders,
     agents,
+    /** Connections to the webhook's Service that no pod accepted at once. */
     get webhookRefused() {
       return webhook.refused;
     },
-    get(name) {
+    /** @throws RangeError */
+    get(name: string): Supervised {
       const found = all.find((daemon) => daemon.name === name);
       if (!found) throw new RangeError(`no daemon ${name}`);
       return found;
     },
+    /** The ports of the webhook's Service, and of the first extender. */
     ports: { webhook: webhook.port, extender: extenders.pods[0]?.port ?? 0 },
+    /** Writes a new certificate of the webhook. */
     rotateCertificate: () => secret.write(issue()),
+    /** The directory of an agent's files. */
     stateDirectory,
+    /** The file with the offset of the DPU's clock (milliseconds). */
     dpuClock,
-    async ready(seconds) {
+    async ready(seconds: number) {
       await Promise.all([...all, ...extenders.pods].map((one) => one.ready(seconds)));
     },
     async stop() {

@@ -1,32 +1,27 @@
+import { request } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { SchedulerProgram } from '../../real/control-plane.ts';
 import type { Supervised } from './supervised.ts';
 
 /** A pod of one container, or of several that start and stop together. */
 export type ReplicaPod = Pick<Supervised, 'port' | 'running' | 'ready' | 'stop'>;
 
-/** The pods of a Deployment behind its Service. */
-export interface Replicas {
-  /** The pods that should run. */
-  readonly pods: readonly ReplicaPod[];
-  /** Ports that connections to the Service may reach. */
-  endpoints(): readonly number[];
-  /** Adds one from these bundles. Resolves when it is ready and callers find it. */
-  add(dist: string): Promise<void>;
-  /** Stops the oldest one. */
-  removeOldest(): Promise<void>;
-}
+export type Replicas = Awaited<ReturnType<typeof createReplicas>>;
 
 /** Seconds within which a pod must be ready. */
 const READY = 60;
 /** Milliseconds until callers learn of a new or removed pod: kube-proxy follows the EndpointSlice within a second. */
 const ENDPOINTS_LAG = 1000;
 
-/** @param start starts the pod with this number, counted from 1 */
+/**
+ * The pods of a Deployment behind its Service.
+ * @param start starts the pod with this number, counted from 1
+ */
 export async function createReplicas(
   count: number,
   dist: string,
   start: (number: number, dist: string) => Promise<ReplicaPod>,
-): Promise<Replicas> {
+) {
   const pods: ReplicaPod[] = [];
   /** Pods that were stopped a moment ago and still get calls. */
   const leaving = new Set<ReplicaPod>();
@@ -34,11 +29,14 @@ export async function createReplicas(
   let started = 0;
   while (started < count) pods.push(await start(++started, dist));
   return {
+    /** The pods that should run. */
     pods,
+    /** Ports that connections to the Service may reach. */
     endpoints() {
       return [...pods, ...leaving].filter((pod) => pod.running && !starting.has(pod)).map(({ port }) => port);
     },
-    async add(other) {
+    /** Adds one from these bundles. Resolves when it is ready and callers find it. */
+    async add(other: string) {
       const pod = await start(++started, other);
       starting.add(pod);
       pods.push(pod);
@@ -46,6 +44,7 @@ export async function createReplicas(
       starting.delete(pod);
       await delay(ENDPOINTS_LAG);
     },
+    /** Stops the oldest one. */
     async removeOldest() {
       const pod = pods.shift();
       if (pod === undefined) throw new RangeError('no pod is left');
@@ -54,4 +53,52 @@ export async function createReplicas(
       await Promise.all([pod.stop(), noticed]);
     },
   };
+}
+
+/**
+ * A pod of the Deployment plumbline-scheduler: the extender is a sidecar, so kube-scheduler starts after it and ends
+ * before it.
+ * @param startScheduler starts its kube-scheduler
+ */
+export function schedulerPair(extender: Supervised, startScheduler: () => Promise<SchedulerProgram>): ReplicaPod {
+  let scheduler: Promise<SchedulerProgram> | undefined;
+  return {
+    port: extender.port,
+    get running() {
+      return extender.running;
+    },
+    async ready(seconds) {
+      await extender.ready(seconds);
+      scheduler ??= startScheduler();
+      await schedulerReady(await scheduler, seconds);
+    },
+    async stop() {
+      const own = await scheduler;
+      own?.assertAlive();
+      await own?.stop();
+      await extender.stop();
+    },
+  };
+}
+
+async function schedulerReady(scheduler: SchedulerProgram, seconds: number): Promise<void> {
+  const deadline = performance.now() + seconds * 1000;
+  while (!(await isReady(scheduler.port))) {
+    scheduler.assertAlive();
+    if (performance.now() > deadline) throw new Error(`kube-scheduler is not ready after ${seconds} s`);
+    await delay(100);
+  }
+}
+
+/** Its certificate is self-signed. */
+function isReady(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const options = { host: '127.0.0.1', port, path: '/readyz', rejectUnauthorized: false, agent: false };
+    const call = request(options, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    call.on('error', () => resolve(false));
+    call.end();
+  });
 }

@@ -19,14 +19,10 @@ interface Workload {
   };
 }
 
-/** Replaces daemons by those of other bundles, as Kubernetes does with the shipped workloads. */
-export interface RollOut {
-  webhook(dist: string): Promise<void>;
-  extender(dist: string): Promise<void>;
-  agent(dist: string): Promise<void>;
-}
+export type RollOut = ReturnType<typeof createRollOut>;
 
-export function createRollOut({ webhooks, extenders, agents }: Daemons): RollOut {
+/** Replaces daemons by those of other bundles, as Kubernetes does with the shipped workloads. */
+export function createRollOut({ webhooks, extenders, agents }: Daemons) {
   const objects = objectsOf(render('base'));
   const shipped = (kind: string, name: string): Workload['spec'] => {
     const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
@@ -34,9 +30,9 @@ export function createRollOut({ webhooks, extenders, agents }: Daemons): RollOut
     return (found as unknown as Workload).spec;
   };
   return {
-    webhook: (dist) => rollDeployment(webhooks, dist, shipped('Deployment', 'plumbline-webhook')),
-    extender: (dist) => rollDeployment(extenders, dist, shipped('Deployment', SCHEDULER)),
-    async agent(dist) {
+    webhook: (dist: string) => rollDeployment(webhooks, dist, shipped('Deployment', 'plumbline-webhook')),
+    extender: (dist: string) => rollDeployment(extenders, dist, shipped('Deployment', SCHEDULER)),
+    async agent(dist: string) {
       const update = shipped('DaemonSet', 'plumbline-node-agent').updateStrategy?.rollingUpdate;
       // For a DaemonSet, a percentage is rounded up.
       const most = Math.ceil(shareOf(update?.maxUnavailable ?? 1, agents.length));

@@ -4,24 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { endsWithUs } from '../../support/children.ts';
 
-/** A daemon that is restarted whenever it ends, as by a kubelet. */
-export interface Supervised {
-  readonly name: string;
-  readonly pid: number;
-  readonly port: number;
-  readonly probePort: number;
-  readonly running: boolean;
-  /** How often it was killed here. */
-  readonly kills: number;
-  /** Unexpected ends. */
-  readonly crashes: readonly string[];
-  /** Kills it; it is restarted. */
-  kill(): void;
-  /** Stops it cleanly, and starts the same from another file, as when the pod of a DaemonSet is replaced. */
-  replace(program: string): Promise<void>;
-  ready(seconds: number): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Supervised = ReturnType<typeof supervise>;
 
 export interface SupervisedOptions {
   readonly name: string;
@@ -44,7 +27,8 @@ const CONTAINER_START = 1000;
 /** Milliseconds until it must have ended: terminationGracePeriodSeconds. */
 const GRACE = 30_000;
 
-export function supervise(options: SupervisedOptions): Supervised {
+/** Starts a daemon that is restarted whenever it ends, as by a kubelet. */
+export function supervise(options: SupervisedOptions) {
   const { name, args, nodeArgs = [], env = {}, directory, port, probePort } = options;
   let { program } = options;
   const crashes: string[] = [];
@@ -90,6 +74,7 @@ export function supervise(options: SupervisedOptions): Supervised {
     name,
     port,
     probePort,
+    /** Unexpected ends. */
     crashes,
     get pid() {
       return child.pid ?? 0;
@@ -97,16 +82,18 @@ export function supervise(options: SupervisedOptions): Supervised {
     get running() {
       return running();
     },
+    /** How often it was killed here. */
     get kills() {
       return kills;
     },
+    /** Kills it; it is restarted. */
     kill() {
       if (!running() || killed) return;
       killed = true;
       kills++;
       child.kill('SIGKILL');
     },
-    async ready(seconds) {
+    async ready(seconds: number): Promise<void> {
       const deadline = performance.now() + seconds * 1000;
       for (;;) {
         const answer = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
@@ -115,7 +102,8 @@ export function supervise(options: SupervisedOptions): Supervised {
         await delay(50);
       }
     },
-    async replace(other) {
+    /** Stops it cleanly, and starts the same from another file, as when the pod of a DaemonSet is replaced. */
+    async replace(other: string) {
       await stop();
       await delay(CONTAINER_START);
       program = other;

@@ -11,16 +11,14 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES as NODE_TYPE,
 } from '../../../sandbox/api-server/built-in-types.ts';
-import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { startRealOvs } from '../../node-agent/real-ovs.ts';
 import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { isInstalled } from '../../support/parts.ts';
-import { type Observer, startObserver } from '../observer/observer.ts';
-import { type ApiGate, startApiGate } from './api-gate.ts';
-import { type Daemons, type Process, startDaemons } from './daemons.ts';
+import { startObserver } from '../observer/observer.ts';
+import { serverOf, startApiGate } from './api-gate.ts';
+import { type Process, startDaemons } from './daemons.ts';
 import { NODES, VSWITCH_NODE } from './nodes.ts';
-import { serverOf } from './through-gate.ts';
 
 /** The ground of scenarios: the embedded cluster, or a real control plane. */
 export type Ground = 'sandbox' | 'real';
@@ -28,21 +26,7 @@ export type Ground = 'sandbox' | 'real';
 /** The namespace of the VMs. */
 export const NAMESPACE = 'demo';
 
-/** A cluster with Plumbline, every daemon a process, and the means to break it. */
-export interface World {
-  readonly ground: Ground;
-  readonly directory: string;
-  readonly cluster: DemoCluster;
-  /** The control plane's own processes; undefined on the sandbox. */
-  readonly real: RealCluster | undefined;
-  readonly gate: ApiGate;
-  readonly daemons: Daemons;
-  readonly observer: Observer;
-  readonly ovs: SwitchProcesses;
-  node(name: string): EmulatedNode;
-  /** @param keep whether the logs are kept */
-  stop(keep: boolean): Promise<void>;
-}
+export type World = Awaited<ReturnType<typeof startWorld>>;
 
 export interface WorldOptions {
   /** Common arguments of all daemons, in addition to their own. */
@@ -57,7 +41,8 @@ export interface WorldOptions {
 const READY = 60;
 
 /** Starts it and waits until every daemon is ready and every network is advertised. */
-export async function startWorld(ground: Ground, options: WorldOptions = {}): Promise<World> {
+/** A cluster with Plumbline, every daemon a process, and the means to break it. */
+export async function startWorld(ground: Ground, options: WorldOptions = {}) {
   const { process, from = dist } = options;
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-f-'));
   const clusterOptions: ClusterOptions = {
@@ -104,12 +89,14 @@ export async function startWorld(ground: Ground, options: WorldOptions = {}): Pr
       ground,
       directory,
       cluster,
+      /** The control plane's own processes; undefined on the sandbox. */
       real,
       gate,
       daemons,
       observer,
       ovs,
-      node: (name) => cluster.node(name),
+      node: (name: string) => cluster.node(name),
+      /** @param keep whether the logs are kept */
       stop,
     };
   } catch (error) {

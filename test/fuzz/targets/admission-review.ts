@@ -21,7 +21,7 @@ import {
   viewOf,
   vmiVector,
 } from '../../webhook/launcher-fixture.ts';
-import type { Target, Verdict } from '../target.ts';
+import type { Target, Verdict } from '../engine.ts';
 
 /** Admission reviews of everything that the webhook handles. */
 const CORPUS: readonly AdmissionRequest[] = [

@@ -6,8 +6,8 @@ import { ArgsError, filterResult, parseExtenderArgs } from '../../../scheduler-p
 import { NotNow } from '../../../scheduler-plugin/extender/extender.ts';
 import { extenderOf, statusOf } from '../../scheduler-plugin/extender-fixture.ts';
 import { podVector } from '../../webhook/launcher-fixture.ts';
+import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, withLong } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
 
 const nodeName = fc.oneof(
   fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,30}[a-z0-9])?$/),

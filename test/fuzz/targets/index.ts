@@ -1,16 +1,12 @@
-import { type Playable, playable } from '../engine.ts';
-import type { ForeignTarget } from '../target.ts';
+import { execFileSync } from 'node:child_process';
+import { fuzzGate } from '../../native/fuzz.ts';
+import { type ForeignTarget, type Playable, playable } from '../engine.ts';
 import { admissionReview } from './admission-review.ts';
-import { affinity, placement } from './annotations.ts';
-import { checkpoint } from './checkpoint.ts';
-import { cpuMask } from './cpu-mask.ts';
-import { cpuSet } from './cpu-set.ts';
+import { cpuMask, cpuSet } from './cpus.ts';
 import { extenderArgs } from './extender-args.ts';
-import { gate } from './gate.ts';
-import { gateQuestion } from './gate-question.ts';
-import { multus, nad } from './networks.ts';
-import { nodeReport } from './node-report.ts';
-import { ovsdbStream } from './ovsdb-stream.ts';
+import { affinity, multus, nad, placement } from './networks.ts';
+import { checkpoint, nodeReport } from './reports.ts';
+import { gateQuestion, ovsdbStream } from './streams.ts';
 
 export const TARGETS: readonly Playable[] = [
   playable(cpuSet),
@@ -26,4 +22,22 @@ export const TARGETS: readonly Playable[] = [
   playable(admissionReview),
   playable(extenderArgs),
 ];
+
+const gate: ForeignTarget = {
+  name: 'gate',
+  about: 'the CNI plugin reads any standard input and environment without a report of the sanitizers',
+  missing() {
+    try {
+      for (const program of ['gcc', 'make']) execFileSync(program, ['--version'], { stdio: 'ignore' });
+      return undefined;
+    } catch {
+      return 'gcc or make is missing (npm run test:setup)';
+    }
+  },
+  play(runs, seed) {
+    const { calls, problems } = fuzzGate(runs, seed);
+    return { runs: calls, problems };
+  },
+};
+
 export const FOREIGN_TARGETS: readonly ForeignTarget[] = [gate];

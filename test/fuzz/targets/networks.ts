@@ -3,10 +3,12 @@ import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
 import { parseAttachments, parseRef, refText } from '../../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
+import { AFFINITIES, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
+import { formatPreferences, NO_PREFERENCES, parsePreferences } from '../../../model/placement/preferences.ts';
 import { vector } from '../../support/vectors.ts';
+import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, withLong } from '../mutation.ts';
-import { parsedOrRefused, type Target } from '../target.ts';
 
 const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?$/);
 const item = fc
@@ -19,7 +21,6 @@ const short = fc.array(item, { maxLength: 6 }).map((items) => items.join(','));
 const json = fc
   .array(fc.record({ name, namespace: name, interface: name }, { requiredKeys: ['name'] }), { maxLength: 6 })
   .map((items) => JSON.stringify(items));
-
 export const multus: Target<string> = {
   name: 'multus',
   about: 'the networks annotation gives one attachment for each item, with the name of the item',
@@ -49,13 +50,11 @@ export const multus: Target<string> = {
     return 'accepted';
   },
 };
-
 /** Every configuration among the vectors. */
 const CONFIGS = [...JSON.stringify(vector('nads.json')).matchAll(/"config":"((?:[^"\\]|\\.)*)"/g)].map(
   ([, escaped]) => JSON.parse(`"${escaped}"`) as string,
 );
 const KINDS = ['physnet', 'tunnel', 'device', 'none', 'unknown'];
-
 export const nad: Target<string> = {
   name: 'nad',
   about: 'configurations of network definitions never cause an error, and always give the same class',
@@ -73,5 +72,50 @@ export const nad: Target<string> = {
     const found = classifyNad(nadFacts(definition), EMPTY_CONTEXT);
     assert.ok(KINDS.includes(found.kind), `a class ${String(found.kind)}`);
     return found.kind === 'none' && found.warning !== undefined ? 'refused' : 'accepted';
+  },
+};
+
+const anyName = fc.oneof(fc.stringMatching(/^[a-z][-a-z0-9]{0,8}$/), fc.string({ maxLength: 4 }));
+const wishes = fc
+  .dictionary(anyName, fc.constantFrom(...AFFINITIES, ...AFFINITIES, 'other', 1), { maxKeys: 5 })
+  .map((content) => JSON.stringify(content));
+export const affinity: Target<string> = {
+  name: 'numa-affinity',
+  about: 'the affinity annotation gives the names and affinities that JSON.parse finds, or is refused',
+  inputs: withLong(
+    almost(wishes, ['{"dpdk-east":"required","mgmt":"none"}', '']),
+    16_000,
+    { head: '{', piece: (i) => `"${i}":"none"`, joint: ',', tail: '}' },
+    { head: '{', piece: '"a":"none"', joint: ',', tail: '}' },
+    { head: '{"', piece: '\\u0061', tail: '":"none"}' },
+    { piece: '{"a":', closing: '}' },
+  ),
+  judge(text) {
+    const parsed = parsedOrRefused(() => parseAffinities(text), ParseError);
+    if (parsed === undefined) return 'refused';
+    const sent = text.trim() === '' ? {} : (JSON.parse(text) as Record<string, string>);
+    assert.deepEqual([...parsed.value], Object.entries(sent));
+    assert.ok([...parsed.value.values()].every((value) => AFFINITIES.includes(value)));
+    return 'accepted';
+  },
+};
+const placed = fc
+  .record({ preferred: fc.array(anyName, { maxLength: 5 }), spansCells: fc.boolean() }, { requiredKeys: [] })
+  .map((content) => JSON.stringify(content));
+export const placement: Target<string> = {
+  name: 'placement',
+  about: 'the placement annotation never causes an error, and survives writing and reading',
+  inputs: withLong(
+    almost(placed, ['{"preferred":["physnet.plumbline.dev/east"],"spansCells":true}']),
+    200_000,
+    ...['"a"', '""', '0', '{}'].map((piece) => ({ head: '{"preferred":[', piece, joint: ',', tail: ']}' })),
+    { head: '{', piece: (i) => `"${i}":[]`, joint: ',', tail: '}' },
+    { piece: '[', closing: ']' },
+  ),
+  judge(text) {
+    const read = parsePreferences(text);
+    assert.deepEqual(parsePreferences(formatPreferences(read)), read);
+    assert.ok(read.preferred.length <= 64);
+    return read === NO_PREFERENCES ? 'refused' : 'accepted';
   },
 };

@@ -2,22 +2,19 @@ import assert from 'node:assert/strict';
 import type { Container, JsonRecord, KubeObject, KubePod } from '../../../sandbox/objects.ts';
 import { inParallel } from '../../real/scheduler/stage.ts';
 import { skipFor } from '../../support/parts.ts';
-import { type RealLauncher, realLaunchers } from '../../support/real-launchers.ts';
 import { placedBy } from '../../support/rendered-launcher.ts';
-import { vector } from '../../support/vectors.ts';
+import { type RealLauncher, realLaunchers, vector } from '../../support/vectors.ts';
 import { noteVersion } from '../../support/versions.ts';
+import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../install-strategy.ts';
 import { cpusOf } from '../machines.ts';
-import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../releases.ts';
 import type { Cases } from '../stage.ts';
 
 interface Operation {
   readonly path: string;
   readonly value: string;
 }
-
 /** Plumbline's patches of the recorded launchers, by case. */
 const PATCHES = vector<Readonly<Record<string, readonly Operation[]>>>('launcher-patches.json');
-
 /** The VMIs of the recorded launchers, and Plumbline's changes to the launchers that KubeVirt renders now. */
 export const launcherCases: Cases = (stage) => {
   describe('launchers of 42 different VMs', () => {
@@ -60,10 +57,8 @@ export const launcherCases: Cases = (stage) => {
     }
   });
 };
-
 /** The first minor version that admits the VMI of the case. */
 const since = (one: RealLauncher) => CASES_SINCE[one.case] ?? 0;
-
 /** A recorded launcher without the annotations and devices that KubeVirt 1.`minor` does not add, with its labels. */
 function asRenderedBy(minor: number, launcher: object): object {
   const missing = new Set(Object.entries(PARTS_SINCE).flatMap(([name, first]) => (first > minor ? [name] : [])));
@@ -76,7 +71,6 @@ function asRenderedBy(minor: number, launcher: object): object {
     renamed.reduce((json, { label, before }) => json.replaceAll(`"${label}":`, `"${before}":`), text),
   ) as object;
 }
-
 async function cordon({ client }: ReturnType<Parameters<Cases>[0]>, unschedulable: boolean): Promise<void> {
   const { items } = (await client.get('/api/v1/nodes')) as { items: { metadata: { name: string } }[] };
   for (const { metadata } of items) {
@@ -84,7 +78,6 @@ async function cordon({ client }: ReturnType<Parameters<Cases>[0]>, unschedulabl
     await client.patch(path, 'application/merge-patch+json', { spec: { unschedulable } });
   }
 }
-
 /** `vms/dataplane0` is a localnet on physnet0, `vms/dataplane1` on physnet1. */
 const NETWORKS: readonly KubeObject[] = ['physnet0', 'physnet1', undefined].map((physnet, index) => {
   const name = physnet === undefined ? 'bridge' : `dataplane${index}`;
@@ -97,7 +90,6 @@ const NETWORKS: readonly KubeObject[] = ['physnet0', 'physnet1', undefined].map(
     spec: { config: JSON.stringify({ cniVersion: '1.1.0', name, netAttachDefName: `vms/${name}`, ...config }) },
   };
 });
-
 /** The VMI as a user would create it alone, without the fields that KubeVirt adds to every VMI. */
 function instanceOf({ vmi }: RealLauncher): KubeObject {
   const {
@@ -119,14 +111,12 @@ function instanceOf({ vmi }: RealLauncher): KubeObject {
     spec: vmi.spec as JsonRecord,
   };
 }
-
 const KUBEVIRTS = new Set([
   'kubevirt.io/latest-observed-api-version',
   'kubevirt.io/storage-observed-api-version',
   'kubevirt.io/vm-generation',
   'kubevirt.io/pci-topology-version',
 ]);
-
 /**
  * The parts that do not depend on the time and the VMI, without Plumbline's changes: its CPUs are compared separately.
  */
@@ -145,13 +135,11 @@ function comparable(pod: KubePod): object {
   };
   return JSON.parse(JSON.stringify(parts)) as object;
 }
-
 function withoutCpus(container: Container): Container {
   if (container.name !== 'compute') return container;
   const { requests: { cpu: _, ...requests } = {}, limits: { cpu: __, ...limits } = {} } = container.resources ?? {};
   return { ...container, resources: { requests, limits } };
 }
-
 /** Fields that virt-controller and multus write once it runs. */
 const LATER = new Set([
   'descheduler.alpha.kubernetes.io/request-evict-only',

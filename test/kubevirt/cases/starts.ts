@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { until } from '../../../cli/demo/until.ts';
+import { createKubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
-import { at } from '../../../sandbox/objects.ts';
+import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
+import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
-import { machine, PATIENCE } from '../machines.ts';
+import { cpusOf, machine, PATIENCE, WHOLE_CORES } from '../machines.ts';
 import type { Cases, KubeVirtStage } from '../stage.ts';
 
 /** A kube-scheduler without an extender, as in a cluster without Plumbline. */
@@ -16,7 +20,6 @@ async function explained({ cluster }: KubeVirtStage, vm: string): Promise<Spoken
   assert.notEqual(stdout, '', stderr);
   return spoken(stdout);
 }
-
 /** How VMs start, and what happens if they cannot. */
 export const startCases: Cases = (stage) => {
   describe('VMs that start or fail to', () => {
@@ -73,7 +76,6 @@ export const startCases: Cases = (stage) => {
     });
   });
 };
-
 /** The status of the answer to a PUT of `unpause` for a client that accepts these types. */
 async function unpause({ cluster: { plane } }: KubeVirtStage, vmi: string, accept: string): Promise<number> {
   const token = await plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
@@ -88,7 +90,117 @@ async function unpause({ cluster: { plane } }: KubeVirtStage, vmi: string, accep
     sent.end('{}');
   });
 }
-
 function launchersLeft({ cluster }: KubeVirtStage, vm: string): number {
   return cluster.client.list(PODS).filter(({ metadata }) => metadata.generateName === `virt-launcher-${vm}-`).length;
 }
+
+/** Evictions of launchers. */
+export const runningCases: Cases = (stage) => {
+  describe('evictions', () => {
+    it('an eviction of a launcher that never started is denied for LiveMigrate, and the extender deletes the launcher instead', async () => {
+      const { client, cluster, create, launcher, remove } = stage();
+      const spec = { evictionStrategy: 'LiveMigrate', nodeSelector: { 'kubernetes.io/hostname': 'nowhere' } };
+      const vm = machine('waits', { spec });
+      await create(vm);
+      const pod = await launcher('waits');
+      const token = await cluster.plane.serviceAccountToken('plumbline-system', 'plumbline-scheduler');
+      const extender = createKubeClient(kubeconfigAccess(await cluster.plane.kubeconfig('evicts', token)), 'evicts');
+      const { name, uid = '', namespace = '' } = pod.metadata;
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+      // The policies allow the extender only evictions of pods that have a node, which here does not exist.
+      const target = { apiVersion: 'v1', kind: 'Node', name: 'nowhere' };
+      const binding = { apiVersion: 'v1', kind: 'Binding', metadata: { name, namespace }, target };
+      await client.create(`/api/v1/namespaces/vms/pods/${name}/binding`, binding);
+      // They read the pod from a cache, which may not have its node yet.
+      const answer = await until('an answer from KubeVirt', PATIENCE, async () => {
+        const path = `/api/v1/namespaces/vms/pods/${name}/eviction`;
+        const text = await extender.create(path, eviction).then(() => 'accepted', String);
+        return text.includes('403 Forbidden') ? undefined : text;
+      });
+      assert.match(
+        answer,
+        /429 .*virt-launcher-eviction-interceptor.kubevirt.io" denied the request: VMI waits is configured with an eviction strategy but is not live-migratable/,
+      );
+      // As the extender does: it retries with the new state of the pod if that has changed in the meantime.
+      const outcome = await until('the extender to remove it', PATIENCE, async () => {
+        const now = (await client.get(`/api/v1/namespaces/vms/pods/${name}`)) as KubePod;
+        const version = String(now.metadata.resourceVersion);
+        const view = { name, namespace, uid, version, launcher: true, pending: true };
+        const removal = await removeUnstarted(extender, view as unknown as PodView);
+        return removal.outcome === 'changed' ? undefined : removal.outcome;
+      });
+      assert.equal(outcome, 'deleted');
+      await extender.close();
+      await remove(vm);
+    });
+  });
+};
+
+const FOUR = { cores: 4, dedicatedCpuPlacement: true, isolateEmulatorThread: true };
+const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
+const KUBEVIRT_CR = '/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt';
+const MERGE = 'application/merge-patch+json';
+/** A feature that the stand-in does not have: the annotation of the KubeVirt object. */
+export const featureCases: Cases = (stage) => {
+  describe('features of KubeVirt itself', () => {
+    it('AlignCPUs with its annotation: KubeVirt requests an even number, or 5 with a pool, and Plumbline continues from there', async () => {
+      const { client, create, launcher, vmi, remove } = stage();
+      await client.patch(KUBEVIRT_CR, MERGE, { metadata: { annotations: { [EVEN_PARITY]: '' } } });
+      const pool = { domain: { ioThreadsPolicy: 'supplementalPool', ioThreads: { supplementalPoolThreadCount: 1 } } };
+      const cases = [
+        ['parity', machine('parity', { annotations: {}, cpu: FOUR }), '6'],
+        ['pooled', machine('pooled', { annotations: {}, cpu: { ...FOUR, cores: 2 }, spec: pool }), '6'],
+      ] as const;
+      try {
+        for (const [name, vm, cpus] of cases) {
+          await until('KubeVirt to have the annotation', PATIENCE, async () => {
+            await create(vm);
+            const found = await until('the VMI', PATIENCE, () => vmi(name));
+            if (found.metadata.annotations?.[EVEN_PARITY] !== undefined) return true;
+            await remove(vm);
+            return undefined;
+          });
+          assert.equal(cpusOf(await launcher(name)), cpus);
+          await remove(vm);
+        }
+      } finally {
+        await client.patch(KUBEVIRT_CR, MERGE, { metadata: { annotations: { [EVEN_PARITY]: null } } });
+      }
+    });
+  });
+};
+
+/** A VM whose template has nothing of its own: what KubeVirt adds reaches the launcher. */
+export const instancetypeCases: Cases = (stage) => {
+  it('a VMI with vCPUs of an instancetype and the annotation of a preference has a padded launcher', async () => {
+    const { create, launcher, remove } = stage();
+    const instancetype = {
+      apiVersion: 'instancetype.kubevirt.io/v1beta1',
+      kind: 'VirtualMachineInstancetype',
+      metadata: { name: 'five', namespace: 'vms' },
+      spec: { cpu: { guest: 4, dedicatedCPUPlacement: true, isolateEmulatorThread: true }, memory: { guest: '1Gi' } },
+    };
+    const preference = {
+      apiVersion: 'instancetype.kubevirt.io/v1beta1',
+      kind: 'VirtualMachinePreference',
+      metadata: { name: 'whole-cores', namespace: 'vms' },
+      spec: { annotations: WHOLE_CORES },
+    };
+    await create(instancetype);
+    await create(preference);
+    const vm: KubeObject = {
+      apiVersion: 'kubevirt.io/v1',
+      kind: 'VirtualMachine',
+      metadata: { name: 'typed', namespace: 'vms' },
+      spec: {
+        runStrategy: 'Always',
+        instancetype: { name: 'five', kind: 'VirtualMachineInstancetype' },
+        preference: { name: 'whole-cores', kind: 'VirtualMachinePreference' },
+        template: { spec: { terminationGracePeriodSeconds: 0, domain: { devices: {} } } },
+      },
+    };
+    await create(vm);
+    assert.equal(cpusOf(await launcher('typed')), '6');
+    for (const one of [vm, instancetype, preference]) await remove(one);
+  });
+};

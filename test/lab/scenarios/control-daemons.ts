@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
-import { serverOf } from '../../faults/world/through-gate.ts';
+import { serverOf } from '../../faults/world/api-gate.ts';
 import { writeCertificate } from '../../real/certificate-files.ts';
 import { binary, type KubernetesObject } from '../../real/control-plane.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from '../../real/demo/webhook-configurations.ts';

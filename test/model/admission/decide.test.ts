@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { decide, forbiddenUse, reservedRequest } from '../../../model/admission/decide.ts';
 import type { Decision, LauncherFacts, PodChange, PodFacts } from '../../../model/admission/facts.ts';
+import { schedulerWarnings, schedulingOf } from '../../../model/admission/scheduling.ts';
 import { CPU_MASK_ANNOTATION, DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import type { PodShape } from '../../../model/shapes.ts';
@@ -14,13 +15,11 @@ const PLACED = 'plumbline.dev/placed';
 const compute = (more?: Record<string, string>) => container('compute', '9', '9', more);
 const scheduler = (away?: string) => ({ schedulerName: 'plumbline-scheduler', away });
 const GONE = launcher({ annotations: {} }, { owner: { kind: 'absent' } });
-
 /** A launcher with a mask, of a VM with two vCPUs. */
 function masked(mask: string, cpu: string, limit: string, more: Partial<LauncherFacts> = {}): PodFacts {
   const pod = { annotations: { [CPU_MASK_ANNOTATION]: mask }, containers: [container('compute', cpu, limit)] };
   return launcher(pod, { owner: found(cluster(), { cores: 2 }), ...more });
 }
-
 /** The decision for a pod in one line: its outcome, and the CPUs and devices of each container. */
 function outcomeOf(decision: Decision): string {
   if (decision.outcome === 'refused') return `refused ${decision.code}`;
@@ -31,14 +30,12 @@ function outcomeOf(decision: Decision): string {
   );
   return [...parts, ...(nodes ? ['held to nodes'] : []), ...(set ? [`on ${set}`] : [])].join(', ') || 'nothing';
 }
-
 /** The changes of a pod that is admitted changed. */
 function changesFor(facts: PodFacts): PodChange {
   const decision = decide(facts);
   assert.ok(decision.outcome === 'changed', JSON.stringify(decision));
   return decision.changes;
 }
-
 const SMT2 = '[0] 10';
 const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ['a launcher on a network', launcher(annotated(EAST)), `${SMT2} ${PHYSNET}`],
@@ -101,7 +98,6 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
     'refused 422; error not-guaranteed; warning misaligned-container; information mixed-candidates; warning other-scheduler',
   ],
 ];
-
 describe('the decision about a pod', () => {
   for (const [what, facts, expected] of CASES) {
     it(`${what}: ${expected}`, () => {
@@ -190,7 +186,6 @@ describe('the decision about a pod', () => {
   it('is no refusal after a bug of the program', () =>
     assert.throws(() => decide({ kind: 'ordinary' } as PodFacts), TypeError));
 });
-
 describe('Plumbline’s own resources on a pod', () => {
   const YOURS = ', which only Plumbline may set; remove it';
   const refusal = (resource: string, amount = '1') => `container c asks for ${resource}: ${amount}${YOURS}`;
@@ -232,5 +227,36 @@ describe('Plumbline’s own resources on a pod', () => {
     for (const name of [DECISION_ANNOTATION, PLACEMENT_ANNOTATION]) {
       assert.equal(use({ [name]: '' }), `the pod has the annotation ${name}${YOURS}`);
     }
+  });
+});
+
+const OURS = 'plumbline-scheduler';
+const ready = { schedulerName: OURS, away: undefined };
+const away = { schedulerName: OURS, away: 'no replica leads' };
+const unused = { schedulerName: '', away: 'no replica leads' };
+describe('the scheduler of a pod', () => {
+  for (const [what, own, facts, set, reasons] of [
+    ['the default', 'default-scheduler', ready, OURS, []],
+    ['Plumbline’s, which does not work', OURS, away, undefined, ['SchedulerNotReady']],
+    ['the default, and Plumbline’s does not work', 'default-scheduler', away, OURS, ['SchedulerNotReady']],
+    ['another one', 'volcano', away, undefined, ['OtherScheduler']],
+    ['none, and Plumbline’s is not used', undefined, unused, undefined, []],
+  ] as const) {
+    it(`${what}: ${set === undefined ? 'stays' : 'is replaced'}`, () => {
+      const scheduling = schedulingOf(own, facts);
+      assert.deepEqual([scheduling.set, scheduling.findings.map(({ reason }) => reason)], [set, reasons]);
+    });
+  }
+
+  it('causes a warning if a template names another one', () => {
+    assert.deepEqual(schedulerWarnings('volcano', OURS), [
+      'spec.schedulerName: "volcano" does not check kubelets, networks and DPUs unless it asks Plumbline\'s extender; remove it for plumbline-scheduler',
+    ]);
+    for (const [own, name] of [
+      ['volcano', ''],
+      [OURS, OURS],
+      [undefined, OURS],
+    ] as const)
+      assert.deepEqual(schedulerWarnings(own, name), []);
   });
 });

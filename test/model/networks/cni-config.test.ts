@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { networkAttachmentDefinition } from '../../../kube/resources.ts';
 import { mainPlugin, refusalOf } from '../../../model/networks/cni-config.ts';
+import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
+import { classifyNad, isPrimaryNetwork, nadFacts } from '../../../model/networks/nad.ts';
+import { nad } from './fixture.ts';
 
 const main = (conf: object) => mainPlugin(JSON.stringify(conf));
-
 describe('the plugin of a definition that creates the interface', () => {
   const gate = { type: 'plumbline-gate', name: 'outer' };
   const ovs = { type: 'ovs' };
@@ -43,7 +46,6 @@ describe('the plugin of a definition that creates the interface', () => {
     assert.deepEqual([bridge(253), bridge(254)], [253, undefined]);
   });
 });
-
 const NAME = 'tenants/data';
 const OVN = {
   cniVersion: '1.0.0',
@@ -55,7 +57,6 @@ const OVN = {
 const L2 = { ...OVN, topology: 'layer2' };
 const L3 = { ...OVN, topology: 'layer3' };
 const { name: _, ...UNNAMED } = OVN;
-
 /** Why OVN-Kubernetes or multus refuses a definition `tenants/data`; undefined: both accept it. */
 describe('definitions that are refused', () => {
   const byOvn: [string, object, string | undefined][] = [
@@ -128,5 +129,47 @@ describe('definitions that are refused', () => {
 
   it('does not compare the name of a definition that is unknown', () => {
     assert.equal(refusalOf(JSON.stringify({ ...OVN, netAttachDefName: 'a/b' }), undefined), undefined);
+  });
+});
+
+const OVERLAY = { type: 'ovn-k8s-cni-overlay', name: 'n' };
+/** The samples of nads.json have a definition of each plugin; the fuzz target nad has those that are almost valid. */
+describe('classification of networks', () => {
+  const context = {
+    ...EMPTY_CONTEXT,
+    bridgePhysnets: new Map([['br-a', 'a']]),
+    kubeOvnSubnets: [{ name: 's1', provider: 'p', vlan: 'v1' }],
+    kubeOvnVlans: [
+      { name: 'v1', provider: 'first' },
+      { name: 'v1', provider: 'second' },
+    ],
+  };
+  const VF = { 'k8s.v1.cni.cncf.io/resourceName': 'intel.com/vf' };
+  for (const [what, config, expected, annotations] of [
+    ['a localnet without a name', { type: OVERLAY.type, topology: 'localnet' }, { kind: 'none', warning: 'no-config' }],
+    ['a localnet by its name', { ...OVERLAY, topology: 'localnet' }, { kind: 'physnet', physnet: 'n' }],
+    ['kube-ovn, the first of two VLANs', { type: 'kube-ovn', provider: 'p' }, { kind: 'physnet', physnet: 'first' }],
+    ['kube-ovn without a subnet', { type: 'kube-ovn', provider: 's' }, { kind: 'unknown', warning: 'no-subnet' }],
+    ['ovs with a bridge', { type: 'ovs', bridge: 'br-a' }, { kind: 'physnet', physnet: 'a' }, VF],
+    ['ovs without a bridge', { type: 'ovs' }, { kind: 'none' }],
+    ['ovs with a virtual function', { type: 'ovs' }, { kind: 'device', resourceName: 'intel.com/vf' }, VF],
+  ] as const) {
+    it(`of ${what}`, () => assert.deepEqual(classifyNad(nadFacts(nad(config, annotations)), context), expected));
+  }
+
+  it('is for a primary network only of OVN-Kubernetes with that role', () => {
+    const isPrimary = (config: unknown) => isPrimaryNetwork(nadFacts(nad(config)));
+    assert.equal(isPrimary({ ...OVERLAY, role: 'primary' }), true);
+    assert.deepEqual([{ ...OVERLAY, role: 'secondary' }, { type: 'ovs', role: 'primary' }, '{'].map(isPrimary), [
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it('accepts the API’s own definition, and one without a configuration', () => {
+    const parsed = networkAttachmentDefinition.parse({ metadata: { name: 'a' }, spec: { config: '{"type":"sriov"}' } });
+    assert.deepEqual(classifyNad(nadFacts(parsed), EMPTY_CONTEXT), { kind: 'device' });
+    for (const spec of [undefined, null]) assert.equal(nadFacts({ metadata: {}, spec }).main, 'no-config');
   });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { parseBridgeMappings, parseConfiguredContext, physnetsByBridge } from '../../../model/networks/context.ts';
 import {
   NetworkMapError,
   networkMapFor,
@@ -9,13 +10,11 @@ import {
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 
 const host = CpuSet.parse('0-3');
-
 function show(networks: NodeNetworks | undefined): Record<string, string> | undefined {
   if (networks === undefined) return undefined;
   const physnets = [...networks.physnets].map(([name, cells]) => [name, cells.toString()]);
   return Object.fromEntries(networks.tunnel ? [...physnets, ['(tunnel)', networks.tunnel.toString()]] : physnets);
 }
-
 describe('the network map', () => {
   it('is one entry for all nodes, or a list of entries with selectors', () => {
     const all = parseNetworkMap({ physnets: { physnet0: { numaNodes: [0] } }, tunnel: { numaNodes: [1] } });
@@ -92,5 +91,43 @@ describe('the network map', () => {
       ['undefined: 0 over 1'],
     ]);
     assert.equal(overlayNetworkMap(discovered, undefined).networks, discovered);
+  });
+});
+
+describe('the context of networks', () => {
+  it('has bridge mappings in both directions, and reports ignored pairs', () => {
+    const ignored: string[] = [];
+    const mappings = parseBridgeMappings(' a : br-a ,, ,b,:br-c,d:,a:br-d,e:f:g,x:br-a', (pair, why) =>
+      ignored.push(`${pair} ${why}`),
+    );
+    assert.deepEqual(
+      mappings.map(({ physnet, bridge }) => `${physnet}=${bridge}`),
+      ['a=br-a', 'e=f:g', 'x=br-a'],
+    );
+    assert.deepEqual(ignored, [
+      'b maps nothing',
+      ':br-c maps nothing',
+      'd: maps nothing',
+      'a:br-d is the second for its physnet',
+    ]);
+    assert.deepEqual(parseBridgeMappings('b'), []);
+    assert.deepEqual(
+      [...physnetsByBridge(mappings)],
+      [
+        ['br-a', 'a'],
+        ['f:g', 'e'],
+      ],
+    );
+  });
+
+  it('is configured by an operator', () => {
+    const empty = { bridgePhysnets: new Map(), interfacePhysnets: new Map() };
+    assert.deepEqual([parseConfiguredContext({}), parseConfiguredContext(null)], [empty, empty]);
+    assert.deepEqual(parseConfiguredContext({ bridgeMappings: 'a:br-a', interfacePhysnets: { bond0: 'b' } }), {
+      bridgePhysnets: new Map([['br-a', 'a']]),
+      interfacePhysnets: new Map([['bond0', 'b']]),
+    });
+    assert.throws(() => parseConfiguredContext({ interfacePhysnets: { bond0: '' } }), /interfacePhysnets\.bond0: /);
+    assert.throws(() => parseConfiguredContext([]), /context: the whole: /);
   });
 });

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import type { HostReport } from '../../../model/kubelet/report.ts';
 import type { PlacementNeeds } from '../../../model/placement/needs.ts';
-import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
+import { lostPlaces, type Placement, placeOnFit } from '../../../model/placement/place.ts';
+import { type TriedChanges, tryChanges } from '../../../model/placement/tried-changes.ts';
+import { judgeHost } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, place, REPORT, TUNNEL } from './fixture.ts';
 
 /** Half of a core of each of four NUMA nodes is reserved, and whole cores are distributed. */
@@ -11,14 +13,12 @@ const HANGING: Partial<HostReport> = {
   reserved: '0,8,16,24',
   cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true', 'distribute-cpus-across-numa': 'true' } },
 };
-
 /** The CPUs and NUMA nodes of a placement, or why there is none. */
 function outcomeOf(placement: Placement): string {
   if (placement.outcome === 'refused') return placement.refusal.reason;
   if (placement.outcome === 'unpredictable') return `unpredictable: ${placement.reason}`;
   return `${placement.containers.map(({ cpus }) => `${cpus}`).join(' ')} on ${placement.cells}`;
 }
-
 /** The same for a pod of so many CPUs that requires these physnets. */
 function at(
   cpus: number,
@@ -29,7 +29,6 @@ function at(
   const required = networks.map((name) => physnet(name));
   return outcomeOf(place(needs('a', cpus, required, more), node(changes)));
 }
-
 const ONE_OFFLINE = {
   cells: [REPORT.cells[0]!, { id: 1, cpus: '8-14' }],
   cores: [...REPORT.cores.slice(0, 7), '14'],
@@ -38,7 +37,6 @@ const ONE_OFFLINE = {
 const UNEVEN = [...REPORT.cores.slice(0, 7), '14', '15'];
 const BUSY_EAST = [{ podUID: 'x', container: 'c', cpus: '2-7' }];
 const passthrough = { spansCells: true };
-
 describe('networks', () => {
   const cases: readonly [string, string, string][] = [
     ['a required physnet moves the VM to its node', at(4, ['west']), '8-11 on 1'],
@@ -70,7 +68,6 @@ describe('networks', () => {
   ];
   for (const [name, actual, expected] of cases) it(name, () => assert.equal(actual, expected));
 });
-
 describe('CPUs', () => {
   const plain = { cpuManager: { policy: 'static' } };
   const cases: readonly [string, string, string][] = [
@@ -116,7 +113,6 @@ describe('CPUs', () => {
   ];
   for (const [name, actual, expected] of cases) it(name, () => assert.equal(actual, expected));
 });
-
 describe('reserved CPUs 0-1 of the cores 0,32 and 1,33', () => {
   const cores = Array.from({ length: 32 }, (_, i) => `${i},${i + 32}`);
   const split = (assignments: HostReport['assignments']) =>
@@ -135,7 +131,6 @@ describe('reserved CPUs 0-1 of the cores 0,32 and 1,33', () => {
     assert.equal(assignments.at(-1)?.cpus, '30-31,62-63');
   });
 });
-
 describe('34 NUMA nodes, of which two have CPUs', () => {
   const cells = Array.from({ length: 34 }, (_, id) => ({ id, memory: 2 ** 30 }));
   const host = (assignments: HostReport['assignments'], policy = 'restricted') =>
@@ -159,7 +154,6 @@ describe('34 NUMA nodes, of which two have CPUs', () => {
   ];
   for (const [title, placement, expected] of rows) it(title, () => assert.equal(outcomeOf(placement), expected));
 });
-
 describe('pods in flight', () => {
   const lastFour = { assignments: [{ podUID: 'x', container: 'c', cpus: '2-11' }] };
 
@@ -181,5 +175,83 @@ describe('pods in flight', () => {
     assert.equal(outcomeOf(place(needs('b', 2, [physnet('east')]), node(busy), [needs('a', 2)])), 'network-elsewhere');
     const later = place(needs('b', 2), node(busy), [needs('a', 2, [physnet('east')])]);
     assert.equal(outcomeOf(later), 'in-flight');
+  });
+});
+
+const SINGLE = { topologyManager: { policy: 'single-numa-node' } };
+const owned = (podUID: string, cpus: string) => ({ podUID, container: 'compute', cpus });
+/** NUMA node 0 has 2-7 free and NUMA node 1 has 8-15. If both are equally good, the kubelet takes the lower one. */
+const SIX_TWO = [needs('a', 2), needs('b', 8)];
+describe('lost places', () => {
+  it('are those of later pods that the kubelet would refuse', () => {
+    const host = node({ ...SINGLE, assignments: [owned('x', '2-7')] });
+    assert.deepEqual([...lostPlaces(host, SIX_TWO, new Set())], ['b']);
+  });
+
+  it('are not those of pods that the report shows', () => {
+    const host = node({ ...SINGLE, assignments: [owned('x', '2-7'), owned('b', '8-15')] });
+    assert.deepEqual([...lostPlaces(host, [needs('b', 8), needs('c', 2)], new Set())], ['c']);
+  });
+
+  it('are lost with and without the ended pods', () => {
+    const host = node({ ...SINGLE, assignments: [owned('x', '2-7'), owned('y', '8-11')] });
+    const pods = [needs('a', 2), needs('b', 8)];
+    assert.deepEqual([...lostPlaces(host, pods, new Set(['y']))], ['b']);
+    assert.deepEqual([...lostPlaces(host, [needs('c', 6), ...pods], new Set(['y']))], ['b']);
+    assert.deepEqual([...lostPlaces(host, [needs('c', 6), needs('a', 2)], new Set(['x', 'y']))], []);
+  });
+
+  it('are looked for among the first eight pods, and the first two on a host with more than four NUMA nodes', () => {
+    const pods = [...Array.from({ length: 7 }, (_, i) => needs(`p${i}`, 2)), needs('q', 8), needs('r', 8)];
+    const cellsOf = (count: number) => {
+      const cores = Array.from({ length: 4 * count }, (_, core) => `${2 * core}-${2 * core + 1}`);
+      const cells = Array.from({ length: count }, (_, id) => ({ id, cpus: `${8 * id}-${8 * id + 7}` }));
+      return node({ ...SINGLE, cells, cores, assignments: [owned('x', `16-${8 * count - 1}`)] });
+    };
+    assert.deepEqual([...lostPlaces(cellsOf(4), pods, new Set())], ['q']);
+    assert.deepEqual([...lostPlaces(cellsOf(5), pods.slice(5), new Set())], []);
+    assert.deepEqual(
+      [...lostPlaces(cellsOf(5), [needs('a', 10), needs('b', 10), needs('c', 10)], new Set())],
+      ['a', 'b'],
+    );
+    assert.deepEqual(
+      [...lostPlaces(cellsOf(4), [needs('a', 10), needs('b', 10), needs('c', 10)], new Set())],
+      ['a', 'b', 'c'],
+    );
+  });
+});
+
+describe('changes tried against the prediction', () => {
+  const cases: readonly [string, TriedChanges, TriedChanges][] = [
+    [
+      'a full node, were it empty',
+      tryChanges(needs('a', 4, [], { wholeCores: true }), node({ assignments: [owned('x', '2-15')] })),
+      { emptied: true, padded: undefined, preferred: undefined, fewerCpus: undefined },
+    ],
+    [
+      'an odd VM that did not opt in, on a node of whole cores: free CPUs do not help, padding does',
+      tryChanges(needs('a', 3), node()),
+      { emptied: false, padded: true, preferred: undefined, fewerCpus: undefined },
+    ],
+    [
+      'a VM of 82 CPUs, where pods can have 14',
+      tryChanges(needs('a', 82, [], { wholeCores: true }), node()),
+      { emptied: false, padded: undefined, preferred: undefined, fewerCpus: 68 },
+    ],
+    [
+      'a VM whose network is full, elsewhere',
+      tryChanges(needs('a', 4, [physnet('east')], { wholeCores: true }), node({ assignments: [owned('x', '2-7')] })),
+      { emptied: true, padded: undefined, preferred: true, fewerCpus: undefined },
+    ],
+  ];
+  for (const [title, actual, expected] of cases) it(title, () => assert.deepEqual(actual, expected));
+
+  it('the number of CPUs is the smallest: it fits with it, and not with one core more', () => {
+    for (const cpus of [16, 30, 82, 100]) {
+      const { fewerCpus = 0 } = tryChanges(needs('a', cpus, [], { wholeCores: true }), node());
+      const fits = (less: number) =>
+        judgeHost(needs('a', cpus - less, [], { wholeCores: true }), node(), [], 'refuse').fits;
+      assert.deepEqual([fits(fewerCpus), fits(fewerCpus - 2)], [true, false], `${cpus}`);
+    }
   });
 });

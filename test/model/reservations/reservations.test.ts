@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import fc from 'fast-check';
 import {
   answerLimit,
   DEFAULT_RESERVATION_SECONDS,
@@ -9,6 +10,7 @@ import {
   reservationSeconds,
 } from '../../../model/reservations/reservation.ts';
 import { Reservations } from '../../../model/reservations/reservations.ts';
+import { World } from './world.ts';
 
 const PLACE: Place = { cpus: undefined, score: 5 };
 const placesOn = (...nodes: string[]) => new Map(nodes.map((node) => [node, PLACE]));
@@ -22,10 +24,8 @@ const sight = (more: Partial<PodObservation<string>> = {}): PodObservation<strin
   pod: 'needs',
   ...more,
 });
-
 /** An event that changes the reservations. */
 type Act = (under: ReturnType<typeof ledgerOf>) => void;
-
 function ledgerOf() {
   const ends: ReservationEnd[] = [];
   const reports = new Set<string>();
@@ -36,7 +36,6 @@ function ledgerOf() {
   const reservedNodes = () => ['n1', 'n2', 'n3'].filter((node) => reservations.assumedOn(node).length > 0).join(' ');
   return { reservations, ends, reports, reservedNodes };
 }
-
 /** A filter call for a pod returned these nodes, at second 0; the scheduler may bind the pod within a minute. */
 function promise(nodes: string, { uid = 'a', version = '10', expires = 60 } = {}): Act {
   const places = placesOn(...nodes.split(' ').filter(Boolean));
@@ -68,7 +67,6 @@ const emptyReport =
     reports.clear();
     reservations.reported(node, []);
   };
-
 const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: string, ...ends: ReservationEnd[]])[] = [
   ['a promise holds every node of the answer', [promise('n1 n2')], 'n1 n2'],
   [
@@ -139,7 +137,6 @@ const CASES: readonly (readonly [what: string, acts: readonly Act[], nodes: stri
     'shown',
   ],
 ];
-
 describe('the state machine of reservations', () => {
   for (const [what, acts, nodes, ...ends] of CASES) {
     it(what, () => {
@@ -198,7 +195,6 @@ describe('the state machine of reservations', () => {
       assert.ok(!isLater(version, than), `${version} ${than}`);
   });
 });
-
 describe('the duration of a promise', () => {
   it('is longer than kube-scheduler’s wait for volumes, and short for a pod without volumes', () => {
     const bindTimeoutSeconds = 600;
@@ -207,7 +203,6 @@ describe('the duration of a promise', () => {
     assert.equal(reservationSeconds(false, 30), 30);
   });
 });
-
 describe('the number of nodes in an answer', () => {
   for (const [what, most, candidates, others, expected] of [
     ['all for a pod alone', 16, 2, 0, 16],
@@ -215,5 +210,78 @@ describe('the number of nodes in an answer', () => {
     ['a lower limit', 3, 64, 1, 3],
   ] as const) {
     it(`is ${expected}: ${what}`, () => assert.equal(answerLimit(most, candidates, others), expected));
+  }
+});
+
+const number = fc.nat(50);
+type Step = (world: World) => void;
+/** Weighted so that the nodes are full most of the time. */
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: number.map((kind) => (world: World) => world.create(kind)) },
+  {
+    weight: 8,
+    arbitrary: fc.tuple(number, fc.integer({ min: 1, max: 2 }), number).map(
+      ([which, most, pick]) =>
+        (world: World) =>
+          world.schedule(which, most, pick, pick % 8 === 0),
+    ),
+  },
+  { weight: 6, arbitrary: number.map((which) => (world: World) => world.bind(which)) },
+  { weight: 2, arbitrary: number.map((which) => (world: World) => world.nominate(which)) },
+  { weight: 1, arbitrary: number.map((which) => (world: World) => world.fail(which)) },
+  { weight: 6, arbitrary: number.map((which) => (world: World) => world.admit(which)) },
+  { weight: 3, arbitrary: number.map((which) => (world: World) => world.report(which)) },
+  { weight: 3, arbitrary: number.map((which) => (world: World) => world.hearReport(which)) },
+  { weight: 8, arbitrary: fc.constant((world: World) => world.hearPod()) },
+  { weight: 2, arbitrary: number.map((which) => (world: World) => world.end(which)) },
+  { weight: 2, arbitrary: fc.constantFrom(7, 61, 300, 599).map((seconds) => (world: World) => world.wait(seconds)) },
+  { weight: 1, arbitrary: fc.constant((world: World) => world.restartScheduler()) },
+  { weight: 1, arbitrary: fc.constant((world: World) => world.takeOver()) },
+);
+/** Raise it for a deeper search: 4,000 runs take about ten seconds for each case. */
+const RUNS = Number(process.env['PLUMBLINE_PROPERTY_RUNS'] ?? 400);
+const NODES = ['n0', 'n1'];
+/** Counts promises and admissions over all runs, to show that the property was really tested. */
+function check(changes: ConstructorParameters<typeof World>[1], numRuns: number) {
+  const counts = { promised: 0, admissions: 0, refused: 0, evicted: 0 };
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 60, maxLength: 240 }), (sequence) => {
+      const world = new World(NODES, changes);
+      for (const take of sequence) take(world);
+      while (world.pods.some(({ assumed }) => assumed)) world.bind(0);
+      while (world.pods.some(({ node, admitted, ended }) => node && !admitted && !ended)) world.admit(0);
+      world.giveUpWaiting();
+      world.settle();
+      for (const [id, ends] of world.ends) assert.equal(ends.length, 1, `claim ${id} ended ${ends.join(' and ')}`);
+      assert.equal(world.reservations.size, 0, 'nothing is held once every report has come in');
+      counts.promised += world.promised;
+      counts.admissions += world.admissions;
+      counts.refused += world.refused;
+      counts.evicted += world.evicted;
+    }),
+    { numRuns },
+  );
+  return counts;
+}
+describe('reservations fit in every order in which kubelets admit pods', function () {
+  this.timeout(300_000);
+  const options = { 'full-pcpus-only': 'true' };
+  const cases = [
+    { name: 'whole cores, no topology policy', changes: { topologyManager: { policy: 'none' } } },
+    { name: 'whole cores, best-effort', changes: { topologyManager: { policy: 'best-effort' } } },
+    { name: 'whole cores, restricted', changes: { topologyManager: { policy: 'restricted' } } },
+    { name: 'whole cores, single-numa-node', changes: { topologyManager: { policy: 'single-numa-node' } } },
+    {
+      name: 'threads, best-effort',
+      changes: { cpuManager: { policy: 'static' }, topologyManager: { policy: 'best-effort' } },
+    },
+  ];
+  for (const { name, changes } of cases) {
+    it(name, () => {
+      const counts = check({ cpuManager: { policy: 'static', options }, ...changes }, RUNS);
+      const { promised, admissions } = counts;
+      console.log(`      ${JSON.stringify(counts)}`);
+      assert.ok(promised > RUNS / 2 && admissions > RUNS / 2, `${promised} promised, ${admissions} admitted`);
+    });
   }
 });

@@ -6,7 +6,7 @@ import { type Assignments, createAssignments, verdictOn } from '../../../node-ag
 import { readCpuClaims } from '../../../node-agent/assignments/cpu-claims.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
-import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
+import { eventually, recordingLogger, set, tempDirectories, writeTree } from '../support.ts';
 
 let kubelet: FakeKubelet;
 let assignments: Assignments;
@@ -247,7 +247,6 @@ describe('the CDI files of dra-driver-cpu', () => {
   }
 });
 
-const set = (text: string) => CpuSet.parse(text);
 const listing = (listed: readonly string[], allocatable = '0-7') => ({
   devices: [],
   claimNames: new Map(),

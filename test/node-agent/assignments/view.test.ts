@@ -11,8 +11,8 @@ import {
   type Reading,
   UNKNOWN_VIEW,
 } from '../../../node-agent/assignments/view.ts';
+import { set } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const good = <Value>(value: Value): Reading<Value> => ({ value, problem: undefined });
 const failed = <Value>(value: Value | undefined): Reading<Value> => ({ value, problem: 'gone' });
 

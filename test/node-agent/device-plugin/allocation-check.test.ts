@@ -15,9 +15,8 @@ import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-serve
 import { silent } from '../../support/logger.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { twoCells as host, recordingLogger, testMetrics } from '../support.ts';
+import { twoCells as host, recordingLogger, set, testMetrics } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
 
 describe('an allocation', () => {

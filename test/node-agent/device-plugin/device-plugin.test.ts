@@ -4,35 +4,39 @@ import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:f
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
+import type { CpuSet } from '../../../model/cpu-set.ts';
 import { createDevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
-import { advertisedResources } from '../../../node-agent/device-plugin/resources.ts';
+import {
+  advertisedResources,
+  deviceSlots,
+  devicesOf,
+  slotOf,
+  socketName,
+} from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
-import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, set, tempDirectories, useDuties } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
 const resources = advertisedResources(networks, 4);
 const NAMES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
 
 let kubelet: FakeKubelet;
-let stop: AbortController;
-let done: Promise<void>;
+let stop: () => Promise<void>;
 let beforeStart: BeforeStart;
 let plugin: ReturnType<typeof createDevicePlugin>;
 let logged: ReturnType<typeof recordingLogger>;
 let outcomes: string[];
 
 /** Starts a device plugin; the kubelet does not run yet. */
-function setUp(): void {
+function setUp() {
   const temp = tempDirectories();
+  const start = useDuties();
   beforeEach(() => {
     logged = recordingLogger();
     outcomes = [];
     kubelet = new FakeKubelet(temp());
-    stop = new AbortController();
     beforeStart = async () => {};
     plugin = createDevicePlugin({
       kubeletDir: kubelet.directory,
@@ -41,13 +45,10 @@ function setUp(): void {
       onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
     });
     plugin.advertise(resources);
-    done = plugin.run(stop.signal);
+    stop = start(plugin);
   });
-  afterEach(async () => {
-    stop.abort();
-    await done;
-    await kubelet.stop();
-  });
+  afterEach(() => kubelet.stop());
+  return start;
 }
 
 const registered = (times = 1) =>
@@ -113,20 +114,10 @@ describe('device plugin with a kubelet', () => {
     await Promise.all(watches);
     plugin.close();
   });
-
-  it('answers Allocate for each container without mounts', async () => {
-    await kubelet.start();
-    await registered();
-    const plugin = pluginOf(NAMES[1]!);
-    const answers = await plugin.allocate([['tunnel-0'], ['tunnel-1']]);
-    assert.equal(answers.length, 2);
-    assert.deepEqual(answers[0]?.devices, []);
-    plugin.close();
-  });
 });
 
 describe('device plugin over time', () => {
-  setUp();
+  const start = setUp();
 
   it('registers with a kubelet that starts later, and again after a restart that clears the directory', async () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -138,7 +129,8 @@ describe('device plugin over time', () => {
     await kubelet.start();
     await registered(2);
     const plugin = pluginOf(NAMES[2]!);
-    assert.equal((await plugin.allocate([['placed-0']])).length, 1);
+    const answers = await plugin.allocate([['placed-0'], ['placed-1']]);
+    assert.deepEqual([answers.length, answers[0]?.devices], [2, []]);
     plugin.close();
   });
 
@@ -184,11 +176,9 @@ describe('device plugin over time', () => {
     };
     const starting = before.preStartContainer(['physnet1-2']).catch((error: KubeletApiError) => error.code);
     await eventually(() => calls === 1, 'the start waits');
-    stop.abort();
-    await done;
+    await stop();
     assert.notEqual(await starting, undefined, 'the kubelet gets the change, and asks again');
     before.close();
-    stop = new AbortController();
     beforeStart = async () => {};
     const next = createDevicePlugin({
       kubeletDir: kubelet.directory,
@@ -197,7 +187,7 @@ describe('device plugin over time', () => {
       onRegistration: () => {},
     });
     next.advertise(resources);
-    done = next.run(stop.signal);
+    start(next);
     await registered(2);
     const after = pluginOf(NAMES[0]!);
     assert.equal((await after.allocate([['physnet1-2']])).length, 1);
@@ -261,5 +251,71 @@ describe('device plugin over time', () => {
     await kubelet.start();
     await registered();
     await eventually(() => messages().includes('30 recovered'), 'recovered');
+  });
+});
+
+const PHYSNET = 'physnet.plumbline.dev/a';
+
+describe('the resources of a node', () => {
+  it('are its physnets, its tunnel if it has one, and the one that opts pods into placement', () => {
+    const physnets = new Map([
+      ['a', set('1')],
+      ['b', set('')],
+    ]);
+    const displayed = (tunnel: CpuSet | undefined, down?: Set<string | undefined>) =>
+      advertisedResources({ physnets, tunnel }, 3, down).map(
+        ({ name, cells, slots, preStart, healthy }) => `${name} ${cells} ${slots} ${preStart} ${healthy}`,
+      );
+    const placed = 'plumbline.dev/placed  3 false true';
+    assert.deepEqual(displayed(set('0-1')), [
+      `${PHYSNET} 1 3 true true`,
+      'physnet.plumbline.dev/b  3 true true',
+      'plumbline.dev/tunnel 0,1 3 true true',
+      placed,
+    ]);
+    assert.equal(displayed(undefined).length, 3);
+    const down = displayed(set('0'), new Set(['b', undefined])).filter((text) => text.endsWith('false'));
+    assert.deepEqual(down, ['physnet.plumbline.dev/b  3 true false', 'plumbline.dev/tunnel 0 3 true false']);
+  });
+
+  const slots: [number, number][] = [
+    [-1, 0],
+    [1.9, 1],
+    [10_001, 10_000],
+    [Number.NaN, 0],
+  ];
+  for (const [pods, expected] of slots)
+    it(`have ${expected} slots for ${pods} pods`, () => assert.equal(deviceSlots(pods), expected));
+
+  it('have equal devices on their NUMA nodes, with ids that name the resource', () => {
+    const resource = { name: PHYSNET, cells: [0, 1], slots: 2, preStart: true, healthy: false };
+    const topology = { nodes: [{ ID: 0 }, { ID: 1 }] };
+    assert.deepEqual(devicesOf(resource)[1], { ID: 'a-1', health: 'Unhealthy', topology });
+    assert.deepEqual(devicesOf({ ...resource, cells: [], slots: 1, healthy: true }), [
+      { ID: 'a-0', health: 'Healthy', topology: undefined },
+    ]);
+  });
+
+  it('find the index of their own devices only', () => {
+    const indexes: [string, number | undefined][] = [
+      ['a-0', 0],
+      ['a-1000000000', undefined],
+      ['a-01', undefined],
+      ['a-1x', undefined],
+      ['b-1', undefined],
+    ];
+    for (const [id, expected] of indexes) assert.equal(slotOf(PHYSNET, id), expected, id);
+  });
+
+  it('have short socket names that differ', () => {
+    assert.equal(socketName('plumbline.dev/tunnel'), 'plumbline-tunnel.sock');
+    assert.equal(socketName('physnet.plumbline.dev/a'), 'plumbline-physnet-a.sock');
+    const fits = 'x'.repeat(32);
+    assert.equal(socketName(`physnet.plumbline.dev/${fits}`), `plumbline-physnet-${fits}.sock`);
+    const [first, other] = ['1', '2'].map((end) => socketName(`physnet.plumbline.dev/${fits}${end}`));
+    assert.notEqual(first, other);
+    for (const name of [first, other]) {
+      assert.ok((name?.length ?? 0) <= 'plumbline-.sock'.length + 40 && !name?.includes('xxx'), name);
+    }
   });
 });

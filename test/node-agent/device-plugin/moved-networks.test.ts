@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
 import type { EventTarget, EventText } from '../../../kube/events.ts';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { createMovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { eventually, twoCells as host, recordingLogger } from '../support.ts';
+import { eventually, twoCells as host, recordingLogger, set, useDuties } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const EAST = 'physnet.plumbline.dev/east';
 const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks => ({
   physnets: new Map(Object.entries(cells).map(([name, text]) => [name, set(text)])),
@@ -18,6 +16,7 @@ const physnets = (cells: Record<string, string>, tunnel?: string): NodeNetworks 
 });
 
 describe('networks that move while pods run', () => {
+  const start = useDuties();
   let now: NodeNetworks;
   let changed: () => void;
   let pods: PodResources[];
@@ -27,8 +26,6 @@ describe('networks that move while pods run', () => {
   let logged: ReturnType<typeof recordingLogger>;
   let notified: { target: EventTarget; event: EventText }[];
   let api: FakeApi;
-  let stop: AbortController;
-  let done: Promise<void>;
 
   const holding = (name: string, cpus: string, resource = EAST): PodResources => {
     const devices = [{ resourceName: resource, deviceIds: ['0'] }];
@@ -55,13 +52,12 @@ describe('networks that move while pods run', () => {
     logged = recordingLogger();
     notified = [];
     api = createFakeApi('worker-1');
-    stop = new AbortController();
     const list = async () => {
       lists++;
       if (failing) throw new Error('the kubelet restarts');
       return pods;
     };
-    done = createMovedNetworks({
+    const duty = createMovedNetworks({
       networks: {
         view: () => ({ ...UNKNOWN_NETWORKS, networks: now }),
         get isComplete() {
@@ -77,11 +73,8 @@ describe('networks that move while pods run', () => {
       client: api.client,
       events: { record: (target, event) => void notified.push({ target, event }), flush: async () => undefined },
       log: logged.log,
-    }).run(stop.signal);
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
+    });
+    start(duty);
   });
 
   const change = (networks: NodeNetworks) => {

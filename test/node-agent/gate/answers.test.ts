@@ -1,12 +1,20 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { mock } from 'node:test';
+import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type AnswersDeps, createAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
+import {
+  type AnswersDeps,
+  createAnswers,
+  createDeviceQuestion,
+  createPodCpus,
+  type GatePolicy,
+} from '../../../node-agent/gate/answers.ts';
 import type { Question } from '../../../node-agent/gate/protocol.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { turns } from '../support.ts';
+import { replaceFile, tempDirectories, turns } from '../support.ts';
 
 const READY: DpuWord = { ready: true, reason: 'renewed' };
 const DEAD: DpuWord = { ready: false, reason: 'not renewed' };
@@ -224,5 +232,88 @@ describe('the gate’s answers: ADDs in progress', () => {
     scene.state.dpu = DEAD;
     assert.equal(scene.answers.recheck(), 1);
     assert.deepEqual([without.messages.length, having.messages.length], [1, 2]);
+  });
+});
+
+describe('facts of the gate about a pod: its CPUs', () => {
+  const temp = tempDirectories();
+  const KNOWN = [{ podUID: 'uid-1', container: 'main', cpus: CpuSet.parse('7') }];
+  let file: string;
+  let cpusOf: (uid: string) => CpuSet;
+  beforeEach(() => {
+    const directory = temp();
+    file = join(directory, 'cpu_manager_state');
+    cpusOf = createPodCpus(directory, () => KNOWN);
+  });
+  const write = (entries: object) => {
+    replaceFile(file, JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries, checksum: 1 }));
+  };
+
+  it('are all CPUs of its containers, from the kubelet’s latest write', () => {
+    write({ 'uid-1': { a: '2', b: '4-5' }, 'uid-2': { a: '3' } });
+    assert.equal(cpusOf('uid-1').toString(), '2,4-5');
+    assert.equal(cpusOf('uid-3').isEmpty, true);
+    write({ 'uid-1': { a: '6' } });
+    assert.equal(cpusOf('uid-1').toString(), '6', 'no notice of the write is waited for');
+    assert.equal(cpusOf('uid-2').isEmpty, true);
+  });
+
+  it('are the last known CPUs while the file is torn or missing', () => {
+    assert.equal(cpusOf('uid-1').toString(), '7');
+    write({ 'uid-1': { a: '6' } });
+    assert.equal(cpusOf('uid-1').toString(), '6');
+    replaceFile(file, '{"policyName":"static","defau');
+    assert.equal(cpusOf('uid-1').toString(), '7');
+    write({ 'uid-1': { a: '6' } });
+    assert.equal(cpusOf('uid-1').toString(), '6');
+  });
+});
+
+describe('facts of the gate about a pod: its devices', () => {
+  const client = (...resources: string[]) => {
+    const devices = resources.map((resourceName) => ({ resourceName, deviceIds: ['x'], numaNodes: [] }));
+    const list = async () => [{ namespace: 'a', name: 'vm', containers: [{ name: 'main', cpuIds: [], devices }] }];
+    return { list } as unknown as Pick<PodResourcesClient, 'list'>;
+  };
+  const ask = (from: Pick<PodResourcesClient, 'list'>, name = 'vm') =>
+    createDeviceQuestion(from)({ namespace: 'a', name, uid: 'u' });
+
+  it('count a device of the DPU, but not Plumbline’s resources', async () => {
+    assert.equal(await ask(client('plumbline.dev/tunnel', 'nvidia.com/bf3')), true);
+    assert.equal(await ask(client('plumbline.dev/tunnel', 'physnet.plumbline.dev/a')), false);
+  });
+
+  it('are asked with a few calls for hundreds of pods, and asked again after the answers', async () => {
+    let requests = 0;
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const { list } = client('nvidia.com/bf3');
+    const slow = {
+      list: async () => {
+        requests++;
+        await answered;
+        return list();
+      },
+    };
+    const question = createDeviceQuestion(slow);
+    const pod = { namespace: 'a', name: 'vm', uid: 'u' };
+    const all = Array.from({ length: 500 }, () => question(pod));
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(requests, 16);
+    answer();
+    const result = await Promise.all(all);
+    assert.deepEqual(
+      [result.filter((one) => one === true).length, result.filter((one) => one === undefined).length],
+      [16, 484],
+    );
+    assert.equal(await question(pod), true);
+  });
+
+  it('are unknown if the kubelet does not know the pod or does not answer', async () => {
+    assert.equal(await ask(client('nvidia.com/bf3'), 'other'), undefined);
+    const silent = { list: () => Promise.reject(new Error('deadline')) };
+    assert.equal(await ask(silent as Pick<PodResourcesClient, 'list'>), undefined);
   });
 });

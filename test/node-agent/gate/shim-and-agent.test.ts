@@ -36,11 +36,6 @@ describe('the CNI plugin and the agent', () => {
     assert.deepEqual(below.calls(), []);
   });
 
-  it('uses the agent’s answer, not the state file', async () => {
-    writeState(gate.state, { dpu: 'not-ready', reason: 'old' });
-    assert.equal((await gate.call({ conf: gated })).code, 0);
-  });
-
   it('STATUS: 50 with the reason while the DPU is dead', async () => {
     assert.equal((await gate.call({ verb: 'STATUS', conf: gated })).code, 0);
     agent.dpu = DEAD;

@@ -136,23 +136,6 @@ const LAYOUTS: [name: string, layout: Layout, expected?: Expected][] = [
     },
   ],
   [
-    'Harvester: drop-ins of RKE2, and the CPU manager as a flag',
-    {
-      source: 'github.com/harvester/harvester-installer pkg/config/templates/rke2-99-z01-harvester-cpu-manager.yaml',
-      components: ['rke2'],
-      command: words(
-        `kubelet --volume-plugin-dir=/var/lib/kubelet/volumeplugins --config-dir=${RKE2_DIRECTORY}`,
-        '--kubeconfig=/var/lib/rancher/rke2/agent/kubelet.kubeconfig --system-reserved=cpu=1',
-        '--cpu-manager-policy=static',
-      ),
-      files: { [`${RKE2_DIRECTORY}/00-rke2-defaults.conf`]: `${HEAD}cpuManagerPolicy: none\n` },
-    },
-    {
-      cpuManager: { policy: 'static', options: {} },
-      topologyManager: { policy: 'none', scope: 'container', options: {} },
-    },
-  ],
-  [
     'OpenShift: hyperkube with the file of the machine-config-operator, and its directory of drop-ins',
     {
       source: 'github.com/openshift/machine-config-operator templates/worker/01-worker-kubelet/_base/units',
@@ -167,18 +150,6 @@ const LAYOUTS: [name: string, layout: Layout, expected?: Expected][] = [
       },
     },
     { cpuManager: WHOLE_CORES, topologyManager: { ...SINGLE_NUMA_POD, scope: 'container' } },
-  ],
-  [
-    'Talos: the file that machined writes, in a container of the host’s process table',
-    {
-      source: 'github.com/siderolabs/talos internal/app/machined/pkg/controllers/k8s/kubelet_service.go (writeConfig)',
-      command: words(
-        '/usr/local/bin/kubelet --bootstrap-kubeconfig=/etc/kubernetes/bootstrap-kubeconfig',
-        '--cert-dir=/var/lib/kubelet/pki --config=/etc/kubernetes/kubelet.yaml',
-        '--hostname-override=talos-1',
-      ),
-      files: { '/etc/kubernetes/kubelet.yaml': STATIC },
-    },
   ],
   [
     'k0s: a kubelet of its own below the data directory',

@@ -3,16 +3,25 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
-import { readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
+import { KubeletConfigError, kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
+import { documentOf, readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
 import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { ConfigzError, readConfigz, servingOf } from '../../../node-agent/host/kubelet-configz.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
-import { parseKubeletConfig } from './kubelet-config-fixture.ts';
 
 const HEAD = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 const KUBECONFIG = 'apiVersion: v1\nkind: Config\nclusters: []\n';
+
+/** A single file without drop-ins and flags, in the steps of the agent's reader. */
+function parseKubeletConfig(file: string, text: string) {
+  try {
+    return kubeletConfigOf(file, documentOf(text));
+  } catch (error) {
+    if (error instanceof KubeletConfigError) throw error;
+    throw new KubeletConfigError(file, (error as Error).message, { cause: error });
+  }
+}
 
 describe('kubelet configuration', () => {
   const temp = tempDirectories();

@@ -9,9 +9,8 @@ import {
 } from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
-import { twoCells as host } from '../support.ts';
+import { twoCells as host, set } from '../support.ts';
 
-const set = (text: string) => CpuSet.parse(text);
 const networks = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({
   physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, set(cells)])),
   tunnel: tunnel === undefined ? undefined : set(tunnel),

@@ -17,11 +17,19 @@ import {
 import { CarrierWatch, createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
-import { eventually, twoCells as host, recordingLogger, replaceFile, tempDirectories, writeTree } from '../support.ts';
+import {
+  eventually,
+  twoCells as host,
+  recordingLogger,
+  replaceFile,
+  set,
+  tempDirectories,
+  useDuties,
+  writeTree,
+} from '../support.ts';
 
 describe('the last good network map', () => {
   const temp = tempDirectories();
-  const set = (text: string) => CpuSet.parse(text);
   const cells = set('0-1');
   const map = (text: string) => parseNetworkMapText('map.yaml', text);
   let loads: string[];
@@ -162,15 +170,7 @@ describe('the file of the network map', () => {
 
 describe('the duty that follows networks', () => {
   const temp = tempDirectories();
-  let stop: AbortController;
-  let done: Promise<void>;
-  beforeEach(() => {
-    stop = new AbortController();
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
-  });
+  const start = useDuties();
 
   /** Without Open vSwitch; its last good map is kept below the root. */
   const follow = (root: string, more: Partial<NetworksDeps>) => {
@@ -184,7 +184,7 @@ describe('the duty that follows networks', () => {
       log: recordingLogger().log,
       ...more,
     });
-    done = networks.run(stop.signal);
+    start(networks);
     return networks;
   };
 

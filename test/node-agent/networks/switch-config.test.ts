@@ -22,14 +22,6 @@ const root = (externalIds: Record<string, string>, otherConfig: Record<string, s
   );
 
 describe('the configuration of a switch', () => {
-  it('is empty for empty tables', () => {
-    const { bridges, mappings, encapIps, pmdCpus, polls, problems } = switchConfig(new Map());
-    assert.deepEqual(
-      [bridges.size, mappings.size, encapIps, pmdCpus.toString(), polls, problems],
-      [0, 0, [], '', false, []],
-    );
-  });
-
   const polling: [string, Record<string, string>, string, boolean][] = [
     ['nothing', {}, 'system', false],
     ['dpdk-init false', { 'dpdk-init': 'false' }, '', false],

@@ -7,12 +7,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
-import { isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { watchMasks } from './sampler.ts';
+import { DAEMONS, isAlive, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { watchMasks } from './real-stage.ts';
 import { all, cpus, first, rest } from './stage.ts';
 
 const PROGRAM = join(import.meta.dirname, 'program.ts');
-const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
 
 /** The agent in its own process, with the default flags, next to a real Open vSwitch. */
 describe('a real Open vSwitch, sampled each millisecond, while the agent ends or is updated and containers own CPUs', function () {
@@ -28,8 +27,7 @@ describe('a real Open vSwitch, sampled each millisecond, while the agent ends or
   let program: ChildProcess;
   let sampler: Awaited<ReturnType<typeof watchMasks>> | undefined;
 
-  const processes = () => DAEMONS.flatMap((name) => [real.pid(name), real.monitor(name)]);
-  const masks = () => [...new Set(processes().flatMap(allowedLists))].join('|');
+  const masks = () => [...new Set(real.processes().flatMap(allowedLists))].join('|');
   const start = (...checkInterval: string[]) => {
     program = spawn(process.execPath, ['--import', 'tsx', PROGRAM, directory, ...checkInterval], { stdio: 'ignore' });
   };
@@ -61,7 +59,7 @@ describe('a real Open vSwitch, sampled each millisecond, while the agent ends or
     await kubelet.start();
     start();
     await eventually(() => masks() === first(), 'moved off owned CPUs');
-    sampler = await watchMasks(cpus(rest()).first!, processes());
+    sampler = await watchMasks(cpus(rest()).first!, real.processes());
   });
   afterEach(async () => {
     sampler?.end();

@@ -5,7 +5,8 @@ import { eventually } from '../support.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 
-type DaemonName = 'ovs-vswitchd' | 'ovsdb-server';
+export const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
+type DaemonName = (typeof DAEMONS)[number];
 
 export type MonitoredOvs = Awaited<ReturnType<typeof startMonitoredOvs>>;
 
@@ -42,6 +43,8 @@ export async function startMonitoredOvs(directory: string) {
     isUp: (daemon: DaemonName) => pid(daemon) > 0 && isAlive(pid(daemon)),
     /** The parent process that restarts a daemon. */
     monitor: (daemon: DaemonName) => monitors[daemon],
+    /** Daemons and their monitors. */
+    processes: () => DAEMONS.flatMap((daemon) => [pid(daemon), monitors[daemon]]),
     vsctl,
     /** Starts a daemon that has ended permanently, with its own monitor. */
     startAgain(daemon: DaemonName) {
@@ -49,7 +52,7 @@ export async function startMonitoredOvs(directory: string) {
       monitors[daemon] = parentOf(daemon);
     },
     async stop() {
-      for (const daemon of ['ovs-vswitchd', 'ovsdb-server'] as const) {
+      for (const daemon of DAEMONS) {
         const processes = [monitors[daemon], pid(daemon)].filter((id) => id > 0 && isAlive(id));
         // The monitor first, because it would restart the daemon.
         for (const id of processes) process.kill(id, 'SIGKILL');

@@ -6,8 +6,7 @@ import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../nod
 import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/saved-masks.ts';
 import { startOf } from '../../../node-agent/processes/proc.ts';
 import { type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
-import { FakeKernel } from './kernel-stand-in.ts';
-import { cpus } from './stage.ts';
+import { cpus, FakeKernel } from './stage.ts';
 
 /** The processes are real; their threads and masks are those of a kernel with 16 CPUs that the test controls. */
 describe('the processes of Open vSwitch', () => {

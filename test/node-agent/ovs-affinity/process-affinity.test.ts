@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { createPmdFinder } from '../../../node-agent/ovs-affinity/thread-mover.ts';
 import type { Threads } from '../../../node-agent/processes/proc.ts';
-import { FakeKernel } from './kernel-stand-in.ts';
-
-const set = (text: string) => CpuSet.parse(text);
+import { set } from '../support.ts';
+import { FakeKernel } from './stage.ts';
 
 let kernel: FakeKernel;
 let keeper: ProcessAffinity;

@@ -14,9 +14,8 @@ import { type ContainerCpus, createCgroupTree } from '../../../node-agent/proces
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, startStandIn, tempDirectories, testMetrics } from '../support.ts';
-import { type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
-import { makePodCgroup } from './pod-cgroup.ts';
-import { watchMasks } from './sampler.ts';
+import { DAEMONS, type MonitoredOvs, startMonitoredOvs } from './monitored-ovs.ts';
+import { makePodCgroup, watchMasks } from './real-stage.ts';
 import { all, countingAffinity, cpus, first, machine, ovsParts, recordingEvents, rest, settableView } from './stage.ts';
 
 describe('a real Open vSwitch under --monitor', function () {
@@ -40,9 +39,7 @@ describe('a real Open vSwitch under --monitor', function () {
   let running: Promise<void>;
   let writer: ChildProcess | undefined;
 
-  const DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
-  const processes = () => DAEMONS.flatMap((name) => [real.pid(name), real.monitor(name)]);
-  const masks = () => [...new Set(processes().flatMap(allowedLists))].join('|');
+  const masks = () => [...new Set(real.processes().flatMap(allowedLists))].join('|');
   const respawned = async (name: (typeof DAEMONS)[number]) => {
     const before = real.pid(name);
     process.kill(before, 'SIGSEGV');

@@ -5,53 +5,40 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
+import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createReport } from '../../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
 import { createMergePatch, createTopologyStore, type PatchValue } from '../../../node-agent/report/topology-store.ts';
 import { createFakeApi, type FakeApi, mergePatched } from '../api-stand-in.ts';
-import { eventually, recordingLogger, testMetrics } from '../support.ts';
+import { eventually, recordingLogger, testMetrics, turns, useDuties } from '../support.ts';
 import { inputs, knownView } from './inputs-fixture.ts';
 
 const NODE = 'worker-1';
+const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
+const NAME = `plumbline-agent-${NODE}`;
 const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
 
 describe('publishing the report', () => {
+  const start = useDuties();
   let api: FakeApi;
-  let stop: AbortController;
   let now: ReportInputs;
-  let reading: () => Promise<void>;
   let changed: () => void;
   let logged: ReturnType<typeof recordingLogger>;
   let metrics: ReturnType<typeof testMetrics>;
-  let done: Promise<void>;
 
   beforeEach(() => {
     api = createFakeApi(NODE);
-    stop = new AbortController();
     now = inputs;
-    reading = async () => {};
     logged = recordingLogger();
-  });
-  afterEach(async () => {
-    stop.abort();
-    await done;
   });
   const run = () => {
     metrics = testMetrics();
-    done = createReport({
-      client: api.client,
-      nodeName: NODE,
-      inputs: async () => {
-        await reading();
-        return now;
-      },
-      subscribe: (listener) => {
-        changed = listener;
-        return () => {};
-      },
-      log: logged.log,
-      metrics,
-    }).run(stop.signal);
+    const subscribe = (listener: () => void) => {
+      changed = listener;
+      return () => {};
+    };
+    const current = async () => now;
+    start(createReport({ client: api.client, nodeName: NODE, inputs: current, subscribe, log: logged.log, metrics }));
   };
   const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
   const reserve = (cpus: string) => {
@@ -244,6 +231,93 @@ describe('the changes of a report', () => {
         assert.deepEqual(patch === undefined ? from : mergePatched(from, patch), to);
         assert.equal(createMergePatch(to, to), undefined);
       }),
+    );
+  });
+});
+
+describe('the agent’s heartbeat, beat by beat', () => {
+  const start = useDuties();
+  let api: FakeApi;
+  let created: number;
+  let now: number;
+  let logged: ReturnType<typeof recordingLogger>;
+  let metrics: ReturnType<typeof testMetrics>;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    now = 100_000;
+    mock.method(performance, 'now', () => now);
+    api = createFakeApi(NODE);
+    created = 0;
+    logged = recordingLogger();
+    metrics = testMetrics();
+  });
+  afterEach(() => {
+    mock.timers.reset();
+    mock.reset();
+  });
+
+  const run = () =>
+    start(
+      createHeartbeat({
+        client: api.client,
+        nodeName: NODE,
+        log: logged.log,
+        metrics,
+        wallClock: () => Date.UTC(2026, 0, 1),
+        onCreated: () => created++,
+      }),
+    );
+  const pass = async (seconds: number) => {
+    now += seconds * 1000;
+    mock.timers.tick(seconds * 1000);
+    await turns();
+  };
+  const spec = () => api.objects.get(`${LEASES}/${NAME}`)?.['spec'];
+  const outcomes = async () =>
+    Object.fromEntries((await metrics.heartbeats.get()).values.map(({ labels, value }) => [labels.outcome, value]));
+
+  it('creates its Lease once, and renews it every ten seconds with a later time', async () => {
+    run();
+    await turns();
+    const first = { holderIdentity: NODE, leaseDurationSeconds: 40, renewTime: '2026-01-01T00:00:00.000000Z' };
+    assert.deepEqual(spec(), first);
+    const { metadata } = api.objects.get(`${LEASES}/${NAME}`) as { metadata: { ownerReferences: { uid: string }[] } };
+    assert.equal(metadata.ownerReferences[0]?.uid, 'node-uid-1');
+    assert.equal(created, 1);
+    const { length } = api.writes;
+    await pass(9.999);
+    assert.equal(api.writes.length, length);
+    await pass(0.001);
+    await pass(10);
+    assert.deepEqual(api.writes.slice(length), [`PATCH ${LEASES}/${NAME}`, `PATCH ${LEASES}/${NAME}`]);
+    assert.deepEqual(spec(), { ...first, renewTime: '2026-01-01T00:00:00.000002Z' });
+    assert.deepEqual([created, await outcomes(), logged.lines], [1, { renewed: 3 }, []]);
+  });
+
+  it('counts each failure and renews afterwards', async () => {
+    api.failing = true;
+    run();
+    await turns();
+    await pass(10);
+    assert.deepEqual(await outcomes(), { failed: 2 });
+    assert.deepEqual([...new Set(api.writes)], [`PATCH ${LEASES}/${NAME}`], 'only a missing Lease is created');
+    assert.ok(logged.said('renewing the agent’s Lease failed; retrying'));
+    api.failing = false;
+    await pass(10);
+    assert.deepEqual(await outcomes(), { failed: 2, renewed: 1 });
+  });
+
+  it('creates its Lease again after Kubernetes deleted it with the node, and says so', async () => {
+    run();
+    await turns();
+    api.objects.delete(`${LEASES}/${NAME}`);
+    await pass(10);
+    assert.equal(created, 2);
+    assert.ok(spec() !== undefined);
+    assert.deepEqual(
+      logged.lines.map(({ msg }) => msg),
+      ['the agent’s Lease was deleted; created it again'],
     );
   });
 });

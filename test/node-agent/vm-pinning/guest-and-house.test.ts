@@ -4,9 +4,8 @@ import { createHost } from '../../../model/host.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
-import { FakeAffinity } from './affinity-stand-in.ts';
-
-const set = (text: string) => CpuSet.parse(text);
+import { set } from '../support.ts';
+import { FakeAffinity } from './stage.ts';
 
 interface PretendProcess {
   name: string;

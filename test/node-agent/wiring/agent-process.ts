@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { endsWithUs } from '../../support/children.ts';
@@ -46,6 +46,15 @@ export function startAgentProcess(args: readonly string[], env = process.env): A
       return child.exitCode;
     },
   };
+}
+
+/** Flags that put the agent's directories below this one. The default ones belong to this machine. */
+export function placesIn(directory: string): string[] {
+  const names = ['kubelet-dir', 'state-dir', 'run-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'];
+  return [...names, 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => {
+    mkdirSync(join(directory, name), { recursive: true });
+    return [`--${name}`, join(directory, name)];
+  });
 }
 
 /** Writes a kubeconfig of this API server, by default one that does not exist. @returns its path */

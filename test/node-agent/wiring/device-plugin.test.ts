@@ -6,10 +6,17 @@ import { createDevicePluginDuty } from '../../../node-agent/wiring/device-plugin
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
 import { config } from '../report/inputs-fixture.ts';
-import { eventually, twoCells as host, recordingLogger, tempDirectories, testMetrics } from '../support.ts';
+import {
+  eventually,
+  twoCells as host,
+  recordingLogger,
+  set,
+  tempDirectories,
+  testMetrics,
+  useDuties,
+} from '../support.ts';
 
 const PHYSNET = 'physnet.plumbline.dev/physnet1';
-const set = (text: string) => CpuSet.parse(text);
 const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig => ({
   ...config,
   cpuManager: { policy: 'static', options: {} },
@@ -19,6 +26,7 @@ const kubelet = (changes: Partial<NodeKubeletConfig> = {}): NodeKubeletConfig =>
 
 describe('the agent’s device plugin duty', () => {
   const temp = tempDirectories();
+  const start = useDuties();
   /** The capacity of the Node, if the API server answers. */
   let node: Record<string, string> | undefined;
   let kubeletConfig: NodeKubeletConfig | undefined;
@@ -29,7 +37,7 @@ describe('the agent’s device plugin duty', () => {
   let changed: () => void;
   let fake: FakeKubelet;
   let metrics: ReturnType<typeof testMetrics>;
-  let ended: () => Promise<void>;
+  let end: () => Promise<void>;
 
   beforeEach(() => {
     node = { pods: '9' };
@@ -38,11 +46,8 @@ describe('the agent’s device plugin duty', () => {
     vacated = [];
     subscribed = 0;
     changed = () => {};
-    ended = async () => {};
   });
-  afterEach(async () => {
-    await ended();
-  });
+  afterEach(() => fake.stop());
 
   /** Runs the duty with a kubelet whose only pod has a device of the network and these CPUs. */
   const run = async (cpus?: string, { ovs = true } = {}) => {
@@ -65,8 +70,7 @@ describe('the agent’s device plugin duty', () => {
         return () => void subscribed--;
       },
     };
-    const stop = new AbortController();
-    const done = createDevicePluginDuty(
+    const duty = createDevicePluginDuty(
       {
         config: { kubeletDir: fake.directory, allocationCheck: 'enforce', nodeName: 'n' },
         client,
@@ -94,12 +98,8 @@ describe('the agent’s device plugin duty', () => {
         refusals: { add: () => undefined },
         kubeletConfig: async () => ({ config: kubeletConfig, problems: [] }),
       } as unknown as HostParts,
-    ).run(stop.signal);
-    ended = async () => {
-      stop.abort();
-      await done;
-      await fake.stop();
-    };
+    );
+    end = start(duty);
   };
   const plugin = async () => {
     const registration = () => fake.registrations.find(({ resourceName }) => resourceName === PHYSNET);
@@ -124,11 +124,18 @@ describe('the agent’s device plugin duty', () => {
     return [];
   };
 
-  it('vacates the container’s CPUs if they are where its network is', async () => {
-    await run('4-5');
-    assert.equal(await refusal(), undefined);
-    assert.deepEqual(vacated, ['4-5']);
-  });
+  const starts: [what: string, cpus: string | undefined, ovs: boolean, expected: string[]][] = [
+    ['the container’s CPUs if they are where its network is', '4-5', true, ['4-5']],
+    ['all owned CPUs if the container is unknown, without a check', undefined, true, ['2-3']],
+    ['nothing without an Open vSwitch', '4-5', false, []],
+  ];
+  for (const [what, cpus, ovs, expected] of starts) {
+    it(`vacates ${what}`, async () => {
+      await run(cpus, { ovs });
+      assert.equal(await refusal(), undefined);
+      assert.deepEqual(vacated, expected);
+    });
+  }
 
   it('refuses a container on another NUMA node than its network, counts it, and vacates nothing', async () => {
     await run('0-1');
@@ -138,18 +145,6 @@ describe('the agent’s device plugin duty', () => {
     assert.deepEqual([starts?.labels, starts?.value], [{ resource: PHYSNET, outcome: 'refused' }, 1]);
     const [registration] = (await metrics.registrations.get()).values;
     assert.deepEqual(registration?.labels, { resource: PHYSNET, outcome: 'registered' });
-  });
-
-  it('vacates all owned CPUs if the container is unknown, without a check', async () => {
-    await run();
-    assert.equal(await refusal(), undefined);
-    assert.deepEqual(vacated, ['2-3']);
-  });
-
-  it('vacates nothing without an Open vSwitch', async () => {
-    await run('4-5', { ovs: false });
-    assert.equal(await refusal(), undefined);
-    assert.deepEqual(vacated, []);
   });
 
   const policies: [string, Partial<NodeKubeletConfig>, boolean][] = [
@@ -168,7 +163,8 @@ describe('the agent’s device plugin duty', () => {
     const slots = async () => {
       await run();
       const { length } = await devices();
-      await ended();
+      await end();
+      await fake.stop();
       return length;
     };
     assert.equal(await slots(), 7);
@@ -188,7 +184,7 @@ describe('the agent’s device plugin duty', () => {
     const [first] = await devices();
     assert.deepEqual(first?.topology?.nodes, [{ ID: 1 }]);
     assert.equal(first?.health, UNHEALTHY, 'its network has no carrier');
-    await ended();
+    await end();
     assert.equal(subscribed, 0);
   });
 });

@@ -2,28 +2,28 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
+import type { NodeTopology } from '../../../kube/node-topology.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { Failures } from '../../../node-agent/lifecycle/duty.ts';
-import { type NodeAgentConfig, parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
-import { createDuties, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
+import { createDuties, createReportDuty, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createGateDuties, stateOf } from '../../../node-agent/wiring/gate.ts';
-import type { AgentParts } from '../../../node-agent/wiring/parts.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics, writeTree } from '../support.ts';
+import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
+import { createOvsDuty } from '../../../node-agent/wiring/thread-affinity.ts';
+import { ConfigError } from '../../../runtime/config.ts';
+import { needs, skipWithout } from '../../support/parts.ts';
+import { createFakeApi } from '../api-stand-in.ts';
+import { machine, rest, settableView } from '../ovs-affinity/stage.ts';
+import { inputs, knownView, networks } from '../report/inputs-fixture.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics, useDuties, writeTree } from '../support.ts';
+import { placesIn } from './agent-process.ts';
 
 const temp = tempDirectories();
 
 /** The parts of duties, with every path below its own directory; there is no API server. */
 function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {}) {
   const directory = temp();
-  const inside = ['kubelet-dir', 'state-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root', 'cni-conf-dir', 'cni-bin-dir'];
-  const places = inside.flatMap((name) => [`--${name}`, join(directory, name)]);
-  const config: NodeAgentConfig = parseNodeAgentConfig([
-    '--node-name',
-    'n1',
-    ...places,
-    '--run-dir',
-    directory,
-    ...flags,
-  ]);
+  const config = parseNodeAgentConfig(['--node-name', 'n1', ...placesIn(directory), ...flags]);
   const logged = recordingLogger();
   const parts: AgentParts = {
     config,
@@ -84,6 +84,7 @@ describe('the duties of each mode', () => {
 });
 
 describe('the gate’s duties', () => {
+  const start = useDuties();
   const none = { assignments: undefined, ovs: undefined, health: undefined };
 
   it('write a state file with settings and the state of the DPU', () => {
@@ -113,16 +114,15 @@ describe('the gate’s duties', () => {
       },
     };
     const duties = createGateDuties(parts, { ...none, health: health as never });
-    const stopping = new AbortController();
-    const running = duties.find(({ name }) => name === 'gate-state')?.run(stopping.signal);
-    const saved = () => JSON.parse(readFileSync(join(directory, 'gate.state'), 'utf8')) as Record<string, unknown>;
+    const end = start(duties.find(({ name }) => name === 'gate-state')!);
+    const saved = () =>
+      JSON.parse(readFileSync(join(directory, 'run-dir/gate.state'), 'utf8')) as Record<string, unknown>;
     assert.equal(saved()['dpu'], 'ready');
     assert.deepEqual((saved()['lease'] as Record<string, unknown>)['changes'], 2);
     dpu.ready = false;
     for (const listener of listeners) listener();
     assert.equal(saved()['dpu'], 'not-ready');
-    stopping.abort();
-    await running;
+    await end();
     assert.equal(listeners.size, 0);
   });
 
@@ -130,16 +130,132 @@ describe('the gate’s duties', () => {
     const { parts, directory, logged } = partsOf(['--gate', 'remove']);
     writeTree(directory, { 'cni-conf-dir/10.conf': '', 'cni-bin-dir/plumbline-gate': '', 'cni-bin-dir/bridge': '' });
     const [removal] = createGateDuties(parts, none);
-    const stopping = new AbortController();
-    const running = removal?.run(stopping.signal);
+    start(removal!);
     await eventually(() => logged.lines.length === 1, 'it says what it has removed');
     assert.deepEqual(readdirSync(join(directory, 'cni-bin-dir')), ['bridge']);
     assert.deepEqual(logged.lines[0]?.['removed'], [join(directory, 'cni-bin-dir/plumbline-gate')]);
-    stopping.abort();
-    await running;
   });
 });
 
 it('an empty --kubelet-endpoint: the kubelet is not asked for its configuration', () => {
   assert.equal(kubeletConfigSources(partsOf(['--kubelet-endpoint', '']).parts).configz, undefined);
+});
+
+describe('the agent’s report duty', () => {
+  const start = useDuties();
+
+  it('reports the state of every source once the networks are read, or cannot be', async () => {
+    const api = createFakeApi('n');
+    const { log } = recordingLogger();
+    let changed = () => {};
+    const still = {
+      subscribe: (listener: () => void) => {
+        changed = listener;
+        return () => {};
+      },
+    };
+    const failures = { ...still, current: new Set(['assignments']) };
+    const parts = { client: api.client, nodeName: 'n', failures, log, metrics: testMetrics() };
+    const { host: description, memory, isolated, offline, contradictions } = inputs;
+    const host = {
+      facts: { read: async () => ({ description, memory, isolated, offline, contradictions }) },
+      assignments: { ...still, view: () => knownView },
+      networks: { ...still, isComplete: false, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
+      refusals: { ...still, current: () => [] },
+      ovs: { ...still, pmdCpus: () => CpuSet.parse('3'), problems: () => [] },
+      vms: { ...still, pinning: () => [] },
+      kubeletConfig: async () => ({ config: undefined, problems: [] }),
+    };
+    start(createReportDuty(parts as unknown as AgentParts, host as unknown as HostParts));
+    const PATH = '/apis/plumbline.dev/v1alpha1/nodetopologies/n';
+    const published = () => (api.objects.get(PATH) as unknown as NodeTopology | undefined)?.status;
+    await eventually(() => api.objects.has(PATH), 'the object');
+    assert.equal(published(), undefined, 'networks that are not read yet are not none');
+    failures.current.add('networks');
+    changed();
+    await eventually(() => published() !== undefined, 'it is published');
+    const { reserved, pmdCPUs, assignments, conditions = [] } = published()!;
+    assert.deepEqual([reserved, pmdCPUs, assignments?.length], ['0', '2-3', 2]);
+    assert.match(JSON.stringify(conditions), /the duty assignments failed .* the duty networks failed/);
+  });
+});
+
+/** The parts that the duty uses, with every path below the directory. */
+function partsIn(directory: string, assignments: ReturnType<typeof settableView>) {
+  const config = {
+    ovsRundir: join(directory, 'run'),
+    ovsEnabler: join(directory, 'enable'),
+    ovsIsolated: 'use',
+    kubeletDir: directory,
+    stateDir: directory,
+    cgroupRoot: directory,
+    nodeName: 'n',
+  };
+  const { log } = recordingLogger();
+  return {
+    parts: { config, events: { record: () => undefined }, metrics: testMetrics(), log },
+    host: {
+      facts: { current: () => undefined },
+      assignments,
+      networks: { view: () => ({ pmdCpus: CpuSet.EMPTY }), subscribe: () => () => {} },
+      kubeletConfig: async () => ({ config: {}, problems: [] }),
+    },
+  };
+}
+
+describe('the duty that keeps Open vSwitch off owned CPUs', () => {
+  needs('linux');
+  const start = useDuties();
+
+  it('gives ordinary threads no CPUs that a PerformanceProfile dedicates to OVS-DPDK', async function () {
+    skipWithout('twoCpus', this);
+    const directory = temp();
+    writeTree(directory, { enable: '1', 'ovs.slice/cpuset.cpus.exclusive': `${machine().first}\n` });
+    const { parts, host } = partsIn(directory, settableView({ free: machine() }));
+    const { ovs, run } = createOvsDuty(parts as unknown as AgentParts, host as unknown as HostParts);
+    start({ run });
+    await eventually(() => ovs.status().desired === rest(), `not ${machine().first}`);
+    assert.deepEqual(ovs.status().why, [`${machine().first}: poll mode drivers`]);
+  });
+});
+
+const NAME = ['--node-name', 'worker-1'];
+
+describe('settings of the node agent', () => {
+  it('take namespaces with commas, also by prefix', () => {
+    const exempt = (text: string) => parseNodeAgentConfig([...NAME, '--gate-exempt', text]).gateExempt;
+    assert.deepEqual([exempt('kube-system, openshift-*'), exempt('')], [['kube-system', 'openshift-*'], []]);
+  });
+
+  // The lowest and the highest value, and values beyond them.
+  const limits: [flag: string, accepted: string[], refused: string[]][] = [
+    ['--probe-port', ['0', '65535'], ['-1', '65536', '1.5']],
+    ['--dpu-node-lease-duration', ['11', '600'], ['11.5', '601']],
+    ['--kubelet-endpoint', ['', 'node:1', '[::1]:10250'], ['node', 'node:', 'node:123456', '/node:1', 'a b:1']],
+    ['--node-name', ['a', 'a.b-c', `a${'b'.repeat(252)}`], ['', '-a', 'a-', `a${'b'.repeat(253)}`]],
+    ['--run-dir', [`/${'x'.repeat(95)}`], [`/${'x'.repeat(96)}`, 'x']],
+    ['--gate-exempt', [Array(128).fill('a').join()], [Array(129).fill('a').join()]],
+    ['--state-dir', ['/'], ['', 'x']],
+  ];
+  for (const [flag, accepted, refused] of limits) {
+    it(`${flag} has limits`, () => {
+      const parse = (text: string) => parseNodeAgentConfig([...NAME, flag, text]);
+      for (const text of accepted) assert.doesNotThrow(() => parse(text), text);
+      for (const text of refused) assert.throws(() => parse(text), ConfigError, text);
+    });
+  }
+
+  const wrong: [string, string[], RegExp][] = [
+    ['a missing node name', [], /--node-name/],
+    ['an invalid node name', ['--node-name', 'Not A Node'], /--node-name Not A Node/],
+    ['exemption of all namespaces', [...NAME, '--gate-exempt', '*'], /--gate-exempt \*/],
+    ['a star in the middle', [...NAME, '--gate-exempt', 'a*b'], /"a\*b" is not a valid member/],
+  ];
+  for (const [name, argv, message] of wrong) {
+    it(`refuse ${name}`, () =>
+      assert.throws(
+        () => parseNodeAgentConfig(argv),
+        (error) => error instanceof ConfigError && message.test(error.message),
+      ));
+  }
 });

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
+import { createAgent } from '../../../node-agent/wiring/agent.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { freePort } from '../../real/processes.ts';
-import { eventually, tempDirectories } from '../support.ts';
-import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './agent-process.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { type AgentProcess, FROM_SOURCE, placesIn, startAgentProcess, writeKubeconfig } from './agent-process.ts';
 
 /** Seconds from the end of one agent to the work of the next. */
 const TAKEOVER_SECONDS = 5;
@@ -18,7 +20,6 @@ describe('two agents on one node', function () {
 
   beforeEach(() => {
     directory = temp();
-    writeKubeconfig(directory);
   });
   afterEach(() => {
     for (const agent of started.splice(0)) agent.process.kill('SIGKILL');
@@ -26,14 +27,9 @@ describe('two agents on one node', function () {
 
   const socket = () => join(directory, 'run-dir/gate.sock');
   const start = async (port: number) => {
-    const names = ['kubelet-dir', 'state-dir', 'run-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'];
-    const places = [...names, 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => {
-      mkdirSync(join(directory, name), { recursive: true });
-      return [`--${name}`, join(directory, name)];
-    });
     const flags = ['--mode', 'dpu-host', '--node-name', 'n1', '--gate', 'on', '--probe-port', String(port)];
-    const kubeconfig = ['--kubeconfig', join(directory, 'kubeconfig')];
-    const agent = startAgentProcess([...FROM_SOURCE, ...flags, ...kubeconfig, ...places]);
+    const kubeconfig = ['--kubeconfig', writeKubeconfig(directory)];
+    const agent = startAgentProcess([...FROM_SOURCE, ...flags, ...kubeconfig, ...placesIn(directory)]);
     started.push(agent);
     await eventually(() => agent.line('agent started') !== undefined, 'started');
     return agent;
@@ -81,5 +77,52 @@ describe('two agents on one node', function () {
     assert.equal(inode(), before);
     assert.equal(await accepts(), true);
     assert.equal(first.process.exitCode, null);
+  });
+});
+
+describe('an agent in this process without an API server', () => {
+  const temp = tempDirectories();
+  let stop: (() => Promise<void>) | undefined;
+  afterEach(async () => {
+    await stop?.();
+    stop = undefined;
+  });
+
+  const start = async (...flags: string[]) => {
+    const directory = temp();
+    const common = ['--node-name', 'n1', '--probe-port', '0', '--probe-host', '127.0.0.1'];
+    const kubeconfig = ['--kubeconfig', writeKubeconfig(directory)];
+    const logged = recordingLogger();
+    const config = parseNodeAgentConfig([...common, ...kubeconfig, ...placesIn(directory), ...flags]);
+    const agent = await createAgent(config, logged.log, 'none');
+    await agent.start();
+    stop = () => agent.stop();
+    const port = logged.lines.find(({ msg }) => msg === 'agent started')?.['probePort'];
+    const get = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
+      return [response.status, await response.text()] as const;
+    };
+    return { logged, get };
+  };
+
+  it('is ready and logs that it has nothing to do', async () => {
+    const { logged, get } = await start('--mode', 'dpu', '--dpu-node-lease-renew-interval', '0');
+    assert.ok(logged.said('DPU health check off; nothing to do in this mode'));
+    assert.deepEqual(logged.lines.at(-1)?.['duties'], []);
+    assert.deepEqual(await get('/readyz'), [200, 'ok\n']);
+    assert.equal((await get('/ovs'))[0], 404);
+    assert.equal((await get('/vms'))[0], 404);
+  });
+
+  it('is not ready with failed duties, which it names and counts', async () => {
+    const { get } = await start('--mode', 'dpu-host', '--vm-pinning', 'off');
+    const failed = 'waiting to restart failed duties: assignments, networks, device-plugin\n';
+    await eventually(async () => (await get('/readyz'))[1] === failed, 'not ready');
+    assert.equal((await get('/readyz'))[0], 503);
+    const [, metrics] = await get('/metrics');
+    assert.match(metrics, /plumbline_duty_running\{duty="networks"\} 0/);
+    assert.match(metrics, /plumbline_duty_failures_total\{duty="networks"\} [1-9]/);
+    assert.match(metrics, /plumbline_duty_running\{duty="heartbeat"\} 1/);
+    assert.equal((await get('/vms'))[0], 404);
   });
 });

@@ -5,17 +5,10 @@ import type { Components } from '../../../sandbox/api-server/schema-check.ts';
 import { type ControlPlane, startControlPlane } from '../../real/control-plane.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { needs } from '../../support/parts.ts';
-import { podOf, useApiServer } from '../support.ts';
+import { PODS, podOf, useApiServer, vmOf } from '../support.ts';
 import { COMPONENTS, realComponents } from './real-components.ts';
 
 const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;
-
-const vm = (cpu: object) => ({
-  apiVersion: 'kubevirt.io/v1',
-  kind: 'VirtualMachine',
-  metadata: { name: 'router', namespace: 'default' },
-  spec: { runStrategy: 'Halted', template: { spec: { domain: { cpu, devices: {} } } } },
-});
 
 describe('the sandbox’s schemas', () => {
   needs('controlPlane');
@@ -29,11 +22,10 @@ describe('the sandbox’s schemas', () => {
 
 describe('unknown fields', () => {
   const suite = useApiServer({ components });
-  const pods = '/api/v1/namespaces/default/pods';
   const wrong = { ...podOf('web'), spec: { containers: [{ name: 'c', image: 'i', imge: 'j' }], nodeNam: 'x' } };
 
   it('are refused on the client’s request, each with its path', async () => {
-    const { status, body } = await suite.call('POST', `${pods}?fieldValidation=Strict`, wrong);
+    const { status, body } = await suite.call('POST', `${PODS}?fieldValidation=Strict`, wrong);
     assert.equal(status, 400);
     assert.equal(
       body.message,
@@ -42,23 +34,23 @@ describe('unknown fields', () => {
   });
 
   it('cause a warning or are accepted, depending on the request', async () => {
-    const warned = await suite.call('POST', `${pods}?fieldValidation=Warn&dryRun=All`, wrong);
+    const warned = await suite.call('POST', `${PODS}?fieldValidation=Warn&dryRun=All`, wrong);
     assert.equal(warned.status, 201);
     assert.match(String(warned.headers['warning']), /unknown field \\"spec\.nodeNam\\"/);
-    const ignored = await suite.call('POST', `${pods}?fieldValidation=Ignore&dryRun=All`, wrong);
+    const ignored = await suite.call('POST', `${PODS}?fieldValidation=Ignore&dryRun=All`, wrong);
     assert.deepEqual([ignored.status, ignored.headers['warning']], [201, undefined]);
-    assert.equal((await suite.call('POST', `${pods}?fieldValidation=Loud`, wrong)).status, 400);
+    assert.equal((await suite.call('POST', `${PODS}?fieldValidation=Loud`, wrong)).status, 400);
   });
 
   it('are refused in patches, and in objects of KubeVirt and Plumbline', async () => {
-    await suite.call('POST', pods, podOf('web'));
+    await suite.call('POST', PODS, podOf('web'));
     const merge = { type: 'application/merge-patch+json' };
-    const patch = await suite.call('PATCH', `${pods}/web?fieldValidation=Strict`, { spec: { nodeNam: 'x' } }, merge);
+    const patch = await suite.call('PATCH', `${PODS}/web?fieldValidation=Strict`, { spec: { nodeNam: 'x' } }, merge);
     assert.equal(patch.status, 400);
     const vms = '/apis/kubevirt.io/v1/namespaces/default/virtualmachines?fieldValidation=Strict';
-    const refused = await suite.call('POST', vms, vm({ coers: 4 }));
+    const refused = await suite.call('POST', vms, vmOf({ coers: 4 }));
     assert.match(String(refused.body.message), /unknown field "spec\.template\.spec\.domain\.cpu\.coers"$/);
-    assert.equal((await suite.call('POST', vms, vm({ cores: 4 }))).status, 201);
+    assert.equal((await suite.call('POST', vms, vmOf({ cores: 4 }))).status, 201);
     const topologies = '/apis/plumbline.dev/v1alpha1/nodetopologies?fieldValidation=Strict';
     const topology = { metadata: { name: 'n' }, status: { cels: [] } };
     assert.equal((await suite.call('POST', topologies, topology)).status, 400);
@@ -75,7 +67,6 @@ type WrongObject = readonly [
   method?: 'PATCH',
 ];
 
-const PODS = '/api/v1/namespaces/default/pods';
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/default/leases';
 const podWith = (container: object) => ({

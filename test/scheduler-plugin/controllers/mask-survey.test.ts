@@ -1,20 +1,26 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
+import type { EventTarget, EventText } from '../../../kube/events.ts';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
+import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import type { MaskedVm } from '../../../model/placement/mask-fit.ts';
+import { type ObservedPod, observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
+import {
+  createQuarantine,
+  launcherAnnouncer,
+  launcherEventsOf,
+} from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import { createMaskSurvey, type MaskCounts } from '../../../scheduler-plugin/controllers/mask-survey.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
 
 const four = statusOf({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], reserved: '0', physnets: [] });
-
 function vm(
   mask: string,
   { fix = false, selection = {} }: { fix?: boolean; selection?: SelectingSpec } = {},
 ): MaskedVm {
   return { maskRequest: { mask: parseMask(mask), fixMismatch: fix }, fault: undefined, selection };
 }
-
 /** A node with 16 CPUs, one with four, and one that does not report. */
 function surveyOf(vms: readonly MaskedVm[], { stale = false } = {}) {
   const { state } = extenderOf({
@@ -36,7 +42,6 @@ function surveyOf(vms: readonly MaskedVm[], { stale = false } = {}) {
   });
   return { survey, state, seen };
 }
-
 describe('the count of masks that fit no node', () => {
   const bySize = (size: string): SelectingSpec => ({ nodeSelector: { size } });
   const counts: [string, MaskedVm[], MaskCounts][] = [
@@ -72,7 +77,6 @@ describe('the count of masks that fit no node', () => {
     assert.deepEqual(seen.counted, [{ vms: 0, withoutNode: 0 }]);
   });
 });
-
 describe('the interval between counts of masks', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
   afterEach(() => {
@@ -104,5 +108,107 @@ describe('the interval between counts of masks', () => {
     assert.deepEqual([await countsAfter(1), await countsAfter(9999), await countsAfter(1)], [2, 2, 3]);
     stop.abort();
     await ended;
+  });
+});
+
+const PADDED = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
+/** A launcher of the VMI `fw`. */
+function launcher({ uid = 'p1', label = 'virt-launcher', seconds = 10 } = {}) {
+  const kind = 'VirtualMachineInstance';
+  const reference = { apiVersion: 'kubevirt.io/v1', kind, name: 'fw', uid: 'v1', controller: true };
+  return observedPod.parse({
+    metadata: {
+      name: 'virt-launcher-fw-abcde',
+      namespace: 'east',
+      uid,
+      creationTimestamp: new Date(Date.now() - seconds * 1000).toISOString(),
+      labels: { 'kubevirt.io': label },
+      annotations: { [DECISION_ANNOTATION]: PADDED },
+      ownerReferences: [reference],
+    },
+    spec: { containers: [{ name: 'compute' }] },
+  });
+}
+function stage() {
+  const recorded: [EventTarget, EventText][] = [];
+  const replica = { active: true };
+  const events = { record: (target: EventTarget, event: EventText) => void recorded.push([target, event]) };
+  return { seen: launcherAnnouncer(events, () => replica.active), recorded, replica };
+}
+describe('the Events about a launcher', () => {
+  it('are on its VMI, once for each launcher', () => {
+    const { seen, recorded } = stage();
+    for (const uid of ['p1', 'p1', 'p2']) seen(launcher({ uid }));
+    const kind = 'VirtualMachineInstance';
+    const vmi = { apiVersion: 'kubevirt.io/v1', kind, namespace: 'east', name: 'fw', uid: 'v1' };
+    const [first, second] = recorded.map(([target, { reason }]) => [target, reason]);
+    assert.deepEqual([first, second, recorded.length], [[vmi, 'PaddedToWholeCores'], first, 2]);
+  });
+
+  it('are written by the active replica alone', () => {
+    const { seen, recorded, replica } = stage();
+    replica.active = false;
+    seen(launcher());
+    assert.equal(recorded.length, 0);
+    replica.active = true;
+    seen(launcher());
+    assert.equal(recorded.length, 1);
+  });
+
+  const silent: [string, ObservedPod][] = [
+    ['a launcher that is older than a minute', launcher({ seconds: 61 })],
+    ['a pod without the label', launcher({ label: 'other' })],
+  ];
+  for (const [label, pod] of silent) {
+    it(`are none for ${label}`, () => {
+      const { seen, recorded } = stage();
+      seen(pod);
+      assert.deepEqual(recorded, []);
+    });
+  }
+
+  it('describe padding, devices, nodes and notes', () => {
+    const notes = [{ type: 'Warning', reason: 'LauncherNotAligned', message: 'no node reports the physnet west' }];
+    const decision = {
+      ...JSON.parse(PADDED),
+      resources: ['physnet.plumbline.dev/east'],
+      nodes: ['a NotIn 4,8', 'b NotIn true'],
+      notes,
+    };
+    assert.deepEqual(
+      launcherEventsOf(JSON.stringify(decision)).map(({ type, reason, message }) => `${type} ${reason}: ${message}`),
+      [
+        "Normal PaddedToWholeCores: Padded the launcher's CPUs from 9 to 10: whole cores of 2 threads. Quotas and limit ranges of the namespace apply to 10 CPUs",
+        'Normal NodesRestrictedByNetworks: The launcher asks for CPUs on the NUMA nodes of its networks: physnet.plumbline.dev/east',
+        'Normal NodesRestrictedByCores: The launcher avoids nodes that would reject its CPUs: a NotIn 4,8, or b NotIn true',
+        'Warning LauncherNotAligned: no node reports the physnet west',
+      ],
+    );
+  });
+});
+describe('quarantined reports', () => {
+  it('are counted by every replica; the active one records an Event on the Node, also when it becomes active', () => {
+    const faults = new Map([['n1', { code: 'contradiction', message: 'the report lies' } as const]]);
+    const [events, counts]: [unknown[], number[]] = [[], []];
+    let active = false;
+    const quarantine = createQuarantine({
+      faults,
+      events: { record: (...event) => void events.push(event) },
+      active: () => active,
+      metrics: { quarantinedReports: { set: (count: number) => void counts.push(count) } as never },
+    });
+    quarantine.changed('n1', faults.get('n1'));
+    quarantine.announceAll();
+    assert.deepEqual([events, counts], [[], [1]]);
+    active = true;
+    quarantine.announceAll();
+    const message = "the report lies; Plumbline ignores this node's report";
+    const node = { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'n1' };
+    const expected = [node, { type: 'Warning', reason: 'ReportQuarantined', message }];
+    assert.deepEqual(events, [expected]);
+    quarantine.changed('n1', faults.get('n1'));
+    faults.clear();
+    quarantine.changed('n1', undefined);
+    assert.deepEqual([events.length, counts], [2, [1, 1, 0]]);
   });
 });

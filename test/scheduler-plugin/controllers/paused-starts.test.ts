@@ -161,15 +161,6 @@ describe('paused starts that wait for pinning', () => {
     assert.equal(world.unpauses, 0);
   });
 
-  it('never end a pause that a user set', async () => {
-    await world.start();
-    await world.change({ paused: undefined });
-    assert.deepEqual(world.vmi.record, { state: 'resumed' });
-    await world.change({ paused: { reason: 'PausedByUser', since: T2 } });
-    await world.report('pinned');
-    assert.equal(world.unpauses, 0);
-  });
-
   it('use only the report of the node on which the VM runs', async () => {
     world.vmi = { ...world.vmi, pods: { 'pod-1': 'n1', target: 'n2' } };
     await world.start();

@@ -16,7 +16,6 @@ const startOf = (uid: string, { hostNetwork = false, version = '1' } = {}): PodV
   return viewOf(onNode({ ...pod, spec: { ...pod.spec, hostNetwork } as Pod['spec'] }))!;
 };
 const DEAD: DpuVerdict = { ready: false, state: 'dead', age: 61.6 };
-
 interface Scene {
   readonly starting?: readonly PodView[];
   readonly refusal?: string;
@@ -24,7 +23,6 @@ interface Scene {
   readonly isHost?: boolean;
   readonly verdict?: DpuVerdict;
 }
-
 function stuckOf({ starting = [], refusal, lost = [], isHost = true, verdict = DEAD }: Scene) {
   const asked: string[] = [];
   const facts: StartFacts = {
@@ -45,7 +43,6 @@ function stuckOf({ starting = [], refusal, lost = [], isHost = true, verdict = D
   const stuck = (pod: PodView) => stuckPodOf(pod, facts);
   return { stuck, whyOf, asked };
 }
-
 describe('a pod that cannot start on its node', () => {
   const died = 'the DPU of node n1 has died before the pod started: last renewal 62 s ago';
   const CASES: readonly [string, Scene, EvictionReason | undefined][] = [
@@ -82,12 +79,10 @@ describe('a pod that cannot start on its node', () => {
     assert.equal(stuckOf({ starting: [newest], isHost: false }).stuck(startOf('a')), undefined, 'it can start');
   });
 });
-
 const on = (uid: string, cpu: string, nodeName = 'n1') => {
   const pod = withUid(podOf(cpu), uid, { resourceVersion: '10' });
   return { pod, bound: onNode(pod, nodeName) };
 };
-
 describe('lost places', () => {
   it('are found when the report arrives, as long as it is current, and their pods are considered for eviction', () => {
     const topology = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
@@ -126,5 +121,49 @@ describe('lost places', () => {
     see(on('elsewhere', '2', 'n2').bound);
     assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n1')!)], ['ended', 'elsewhere']);
     assert.deepEqual([...state.lostPlaces.goneFrom(state.fleet.get('n2')!)], []);
+  });
+});
+
+const STATIC_UID = '0123456789abcdef0123456789abcdef';
+/** The mirror of a static pod as the kubelet creates it: the API server gives it a different uid. */
+const mirror = (hash = STATIC_UID) =>
+  withUid(podOf('4'), 'mirror-uid', {
+    namespace: 'kube-system',
+    annotations: { 'kubernetes.io/config.hash': hash, 'kubernetes.io/config.mirror': hash },
+  });
+describe('system pods on a node with a dead DPU', () => {
+  const cases: [namespace: string, passes: boolean][] = [
+    ['kube-system', true],
+    ['ovn-kubernetes', true],
+    ['plumbline-system', true],
+    ['default', false],
+  ];
+  for (const [namespace, passes] of cases) {
+    it(`${namespace}: ${passes ? 'are accepted, because the CNI gate lets them pass' : 'are refused'}`, () => {
+      const { filter } = extenderOf({ dpus: { n1: DEAD } });
+      const { NodeNames } = filter(withUid(podOf('500m'), 'pod', { namespace }));
+      assert.deepEqual(NodeNames, passes ? ['n1'] : []);
+    });
+  }
+});
+describe('static pods', () => {
+  const shown = statusOf({ assignments: [owned(STATIC_UID, '1-2,9-10')] });
+
+  it('have a reservation until the report shows them', () => {
+    const { state, see, gone } = extenderOf({ nodes: { n1: statusOf() } });
+    const bound = onNode(mirror());
+    see(bound, { phase: 'Running' });
+    assert.equal(state.reservations.assumedOn('n1').length, 1);
+    state.reportChanged('n1', shown);
+    assert.equal(state.reservations.assumedOn('n1').length, 0);
+    gone(bound);
+    assert.equal(state.reservations.size, 0);
+  });
+
+  it('have the annotated uid only if it has the format that the kubelet writes', () => {
+    for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()]) {
+      assert.equal(viewOf(mirror(hash))?.kubeletUid, 'mirror-uid', hash);
+    }
+    assert.equal(viewOf(mirror())?.kubeletUid, STATIC_UID);
   });
 });

@@ -2,16 +2,14 @@ import assert from 'node:assert/strict';
 import type { Pod } from '../../../kube/resources.ts';
 import type { LeaseState } from '../../../model/lease/observer.ts';
 import { dpuRefusal } from '../../../scheduler-plugin/filter/node-verdicts.ts';
-import { type ExtenderFixture, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderFixture, extenderOf, onNode, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const PHYSNET1 = 'physnet.plumbline.dev/physnet1';
 const dead = { ready: false, state: 'dead', age: 61.4 } as const;
 const owner = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
-
 const on = (changes: Parameters<typeof statusOf>[0]): ExtenderFixture => ({ nodes: { n1: statusOf(changes) } });
 const bound = [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }];
 const countCheck = { policy: 'count-check' } as const;
-
 /** The refusal is a part of the text; without one, the node must pass. */
 const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixture, refusal?: string])[] = [
   [
@@ -53,7 +51,6 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
   ],
   ['a pod on the shared pool', podOf('1500m'), on({ assignments: owner('1-7,9-15') })],
 ];
-
 describe('filter', () => {
   for (const [name, pod, fixture, refusal] of CASES) {
     it(`${refusal === undefined ? 'passes' : 'refuses'} ${name}`, () => {
@@ -113,7 +110,6 @@ describe('filter', () => {
     }
   });
 });
-
 describe('a node that was not offered', () => {
   const full = statusOf({ assignments: owner('1-7,9-15') });
   const found = (fixture: ExtenderFixture, offered: readonly string[], pod = podOf('4')) => {
@@ -145,7 +141,6 @@ describe('a node that was not offered', () => {
     assert.ok(notified.includes('neverOffered pod-uid n2'));
   });
 });
-
 describe('prioritize', () => {
   it('returns whole numbers from 0 to 10, more for a fuller node, and 0 for one that is not known', () => {
     const nodes = { empty: statusOf(), half: statusOf({ assignments: owner('1-3,9-11') }) };
@@ -168,5 +163,59 @@ describe('prioritize', () => {
     const preferring = { ...podOf('4'), metadata: { ...podOf('4').metadata, annotations: wish } };
     assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(preferring).NodeNames, ['near']);
     assert.deepEqual(extenderOf({ nodes, answers: 1 }).filter(podOf('4')).NodeNames, ['far-0']);
+  });
+});
+
+const KVM = 'devices.kubevirt.io/kvm';
+/** The kubelet's default. */
+const SHARED = statusOf({ cpuManager: { policy: 'none' } });
+const VM = {
+  ...podOf('4', [KVM]),
+  metadata: { ...podOf('4').metadata, labels: { 'kubevirt.io': 'virt-launcher' } },
+  spec: { ...podOf('4', [KVM]).spec, nodeSelector: { 'kubevirt.io/cpumanager': 'true' } },
+} as Pod;
+describe('nodes whose CPU manager policy is none', () => {
+  it('refuse a VM of KubeVirt 1.8 or later', () => {
+    const { filter } = extenderOf({ nodes: { n1: SHARED } });
+    const { NodeNames, FailedAndUnresolvableNodes } = filter(VM);
+    assert.deepEqual(NodeNames, []);
+    assert.match(FailedAndUnresolvableNodes['n1'] ?? '', /gives no exclusive CPUs/);
+  });
+
+  it('take more CPUs than the report has free, also under count-check and while their agent is silent', () => {
+    for (const fixture of [{}, { policy: 'count-check' }, { flags: { n1: 'stale' } }] as const) {
+      assert.deepEqual(extenderOf({ nodes: { n1: SHARED }, ...fixture }).filter(podOf('64')).NodeNames, ['n1']);
+    }
+  });
+
+  it('are all returned, in addition to the usual number of nodes where the pod would own its CPUs', () => {
+    const nodes = Object.fromEntries(
+      Array.from({ length: 60 }, (_, i) => [`n${i}`, i < 20 ? SHARED : statusOf({ cpuManager: { policy: 'static' } })]),
+    );
+    const { NodeNames } = extenderOf({ nodes, answers: 4 }).filter(podOf('1'));
+    const shared = NodeNames.filter((name) => Number(name.slice(1)) < 20);
+    assert.deepEqual([shared.length, NodeNames.length - shared.length], [20, 4]);
+  });
+
+  it('reserve no CPUs for a pod, either before or after it is bound', () => {
+    const { filter, state, see } = extenderOf({ nodes: { n1: SHARED } });
+    for (let i = 0; i < 50; i++) {
+      const pod = withUid(podOf('4'), `pod-${i}`);
+      assert.deepEqual(filter(pod).NodeNames, ['n1']);
+      assert.equal(state.reservations.size, 0, 'accepted');
+      see(onNode(pod));
+      assert.equal(state.reservations.size, 0, 'bound');
+    }
+  });
+
+  it('release a reservation from before their first report', () => {
+    const { state } = extenderOf({
+      nodes: { n1: undefined },
+      policy: 'count-check',
+      bound: [{ node: 'n1', pod: withUid(podOf('4'), 'early') }],
+    });
+    assert.equal(state.reservations.size, 1);
+    state.reportChanged('n1', SHARED);
+    assert.equal(state.reservations.size, 0);
   });
 });

@@ -12,8 +12,7 @@ import { MAX_BODY_BYTES } from '../../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
-import { appOf, useServer } from '../app-fixture.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { appOf, type ExtenderUnderTest, extenderOf, podOf, statusOf, useServer, withUid } from '../extender-fixture.ts';
 
 interface FilterReply {
   NodeNames: string[] | null;
@@ -22,12 +21,10 @@ interface FilterReply {
   Error: string;
   Nodes: { items: { metadata: { name: string } }[] } | null;
 }
-
 const args = (more: object = {}) => JSON.stringify({ Pod: podOf('4'), Nodes: null, NodeNames: ['n1'], ...more });
 const CALL = args();
 /** Seconds for which kube-scheduler keeps an idle connection (IdleConnTimeout of Go's transport in client-go). */
 const CLIENT_KEEPS_SECONDS = 90;
-
 describe('the extender over HTTP', () => {
   const server = useServer();
   const { serve, begin, ask } = server;

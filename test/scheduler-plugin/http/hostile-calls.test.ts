@@ -1,15 +1,26 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CPU_MASK_ANNOTATION, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { processorTimeOf } from '../../support/processor-time.ts';
-import { appOf, useServer } from '../app-fixture.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, statusOf } from '../extender-fixture.ts';
+import {
+  appOf,
+  type ExtenderUnderTest,
+  extenderOf,
+  type FilterReply,
+  owned,
+  podOf,
+  statusOf,
+  useServer,
+} from '../extender-fixture.ts';
 
 const MEGABYTE = 'x'.repeat(1_000_000);
 /** Node names of 63 characters. */
 const nodeNames = (count: number) => Array.from({ length: count }, (_, i) => `worker-${i}.`.padEnd(63, 'x'));
 const times = <T>(count: number, make: (i: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 const mapOf = (count: number, prefix: string) => Object.fromEntries(times(count, (i) => [`${prefix}${i}`, '1']));
-
 interface Editable {
   metadata: Record<string, unknown>;
   spec: Record<string, unknown> & { containers: { name: string; resources: object }[] };
@@ -22,7 +33,6 @@ const preferences = (text: string) => ({
   preferred: times(64, (i) => `physnet.plumbline.dev/${text}${i}`),
   interfaces: mapOf(64, 'physnet.plumbline.dev/'),
 });
-
 /**
  * Each makes a pod of at most 1.5 MB, which the API server would accept. test/attacks/generated.test.ts has those that
  * the schema refuses or shortens.
@@ -42,7 +52,6 @@ const ATTACKS: Readonly<Record<string, (pod: Editable) => void>> = {
   '12,000 networks': (pod) => withAmounts(pod, mapOf(12_000, 'physnet.plumbline.dev/p')),
   'a long name of a resource': (pod) => withAmounts(pod, { [`physnet.plumbline.dev/${MEGABYTE}`]: '1' }),
 };
-
 describe('a hostile pod in a call', () => {
   /** Twice the goal, because the runtime compiles and the client runs in the same process. */
   const MAX_MILLISECONDS = 200;
@@ -96,7 +105,6 @@ describe('a hostile pod in a call', () => {
     }).timeout(30_000);
   }
 });
-
 describe('an answer for 5,000 nodes', () => {
   for (const text of ['o', '\0', '"', '’']) {
     it(`has at most 1 MiB if a network of the pod is called ${JSON.stringify(text.repeat(3))}…`, () => {
@@ -109,7 +117,6 @@ describe('an answer for 5,000 nodes', () => {
     }).timeout(30_000);
   }
 });
-
 describe('predictions in a call', () => {
   /** Each prediction seems to take 10 ms. */
   const slow = (under: ExtenderUnderTest) => {
@@ -135,5 +142,38 @@ describe('predictions in a call', () => {
     const attempt = () => under.filter(podOf('10'), names);
     assert.throws(attempt, /\d+ nodes were not checked in time; try again/);
     assert.equal(under.state.reservations.size, 0);
+  });
+});
+/** The kinds of nodes, in rotation, and the text that refuses a pod with 8 CPUs on physnet0. */
+const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonly text?: string }[] = [
+  { status: statusOf({ cells: [{ id: 0, cpus: '0-15' }], physnets: [{ name: 'physnet0', cells: '0' }] }) },
+  {
+    status: statusOf({ assignments: [owned('other', '4,12')], physnets: [{ name: 'physnet0', cells: '1' }] }),
+    text: 'no room on the NUMA nodes of a required network',
+  },
+  {
+    status: statusOf({ assignments: [owned('other', '1-7,9-15')], physnets: [{ name: 'physnet0', cells: '1' }] }),
+    text: 'too few free whole cores',
+  },
+  { status: statusOf({ physnets: [] }), text: 'physnet physnet0 is not on the node' },
+  { status: undefined, text: 'node does not report its topology' },
+];
+/** A filter call that kube-scheduler 1.36.2 sent for 5,000 nodes. */
+describe('a filter call of a real scheduler with 5,000 names', () => {
+  const server = useServer();
+
+  it('gets some nodes that fit, and the reason of every other node', async () => {
+    const body = String(gunzipSync(readFileSync(join(import.meta.dirname, 'golden/filter-5000.request.json.gz'))));
+    const { NodeNames: offered } = JSON.parse(body) as { NodeNames: string[] };
+    assert.equal(offered.length, 5000);
+    const kindOf = (name: string) => KINDS[Number(name.slice('worker-'.length, -'.east'.length)) % KINDS.length]!;
+    const nodes = Object.fromEntries(offered.map((name) => [name, kindOf(name).status]));
+    server.serve(appOf(extenderOf({ nodes })).handler);
+    const reply = JSON.parse((await server.ask('/filter', body)).text) as FilterReply;
+    assert.deepEqual([reply.FailedNodes, reply.Error, reply.NodeNames.length], [{}, '', 16]);
+    for (const name of reply.NodeNames) assert.equal(kindOf(name).text, undefined, name);
+    const expected = offered.filter((name) => kindOf(name).text !== undefined);
+    const reasons = Object.fromEntries(expected.map((name) => [name, kindOf(name).text]));
+    assert.deepEqual(reply.FailedAndUnresolvableNodes, reasons);
   });
 });

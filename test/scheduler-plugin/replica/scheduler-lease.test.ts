@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { SchedulerLeaseReplica } from '../../../scheduler-plugin/replica/scheduler-lease.ts';
+import { createApi } from '../../kube/scripted-api.ts';
 import { silent } from '../../support/logger.ts';
-import { createApi } from '../cluster/watch-fixture.ts';
 
 const LEASE = 'plumbline-system/plumbline-scheduler';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import type { Daemon } from '../../../runtime/daemon.ts';
@@ -10,6 +8,7 @@ import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/con
 import { createSchedulerPlugin } from '../../../scheduler-plugin/wiring/daemon.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
+import { tempDirectories, writeTree } from '../../support/files.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -17,7 +16,6 @@ const NAMESPACE = 'plumbline-system';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 const TOKEN = 'admin-token';
-
 /** The status of GET /explain for a host. */
 function statusFor(port: number, host: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
@@ -27,26 +25,22 @@ function statusFor(port: number, host: string): Promise<number | undefined> {
     }).on('error', reject);
   });
 }
-
 interface Running {
   readonly daemon: Daemon;
   readonly port: number;
   readonly lines: readonly Record<string, unknown>[];
   probe(path: string): Promise<string>;
 }
-
 describe('the extender as a daemon', function () {
   this.timeout(300_000);
+  const temp = tempDirectories();
   let folder: string;
   let api: ApiFixture;
 
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'plumbline-extender-'));
+    folder = temp();
     api = await startApi();
-    await writeFile(
-      join(folder, 'kubeconfig'),
-      kubeconfig({ server: api.server.url, ca: api.server.ca, token: TOKEN }),
-    );
+    writeTree(folder, { kubeconfig: kubeconfig({ server: api.server.url, ca: api.server.ca, token: TOKEN }) });
     await api.client.create('/api/v1/namespaces', {
       apiVersion: 'v1',
       kind: 'Namespace',
@@ -58,10 +52,7 @@ describe('the extender as a daemon', function () {
     await api.client.create(REPORTS, { apiVersion, kind, metadata });
     await api.client.patch(`${REPORTS}/n1/status`, 'application/merge-patch+json', { status: statusOf() });
   });
-  after(async () => {
-    await api.stop();
-    await rm(folder, { recursive: true });
-  });
+  after(() => api.stop());
 
   const start = async (...flags: string[]): Promise<Running> => {
     const logged = recordingLogger();
@@ -132,4 +123,43 @@ describe('the extender as a daemon', function () {
     await one.daemon.stop();
     assert.equal(await ask(`${url}/filter`), 'refused');
   });
+});
+
+describe('the settings of the extender', () => {
+  it('serve on loopback, follow the Lease of plumbline-scheduler, and count unpredictable nodes by default', () => {
+    const { schedulerLease, host, port, unpredictable } = parseSchedulerPluginConfig([]);
+    assert.deepEqual(
+      [schedulerLease, host, port, unpredictable],
+      ['plumbline-system/plumbline-scheduler', '127.0.0.1', 8082, 'count-check'],
+    );
+  });
+
+  for (const host of ['0.0.0.0', '::', '127.0.0.1.example.org']) {
+    it(`refuse --host ${host}, because clients outside its pod could reach it`, () => {
+      assert.throws(() => parseSchedulerPluginConfig(['--host', host]), /--host .*expected a loopback address/);
+    });
+  }
+
+  for (const [flag, least, most] of [
+    ['--port', 0, 65_535],
+    ['--probe-port', 0, 65_535],
+    ['--answers', 1, 1000],
+    ['--reservation-timeout', 1, 3600],
+  ] as const) {
+    it(`${flag} is a number from ${least} to ${most}`, () => {
+      for (const value of [least, most]) assert.doesNotThrow(() => parseSchedulerPluginConfig([flag, `${value}`]));
+      for (const value of [least - 1, most + 1, 'x']) {
+        assert.throws(() => parseSchedulerPluginConfig([flag, `${value}`]), new RegExp(flag));
+      }
+    });
+  }
+
+  for (const [flag, texts, message] of [
+    ['--dpu-exempt', [',', '*', 'A', 'a**', Array.from({ length: 129 }, () => 'a').join()], /expected namespaces/],
+    ['--scheduler-lease', ['plumbline-scheduler', 'a/b/c', 'Plumbline/x'], /expected <namespace>\/<name>/],
+  ] as const) {
+    for (const text of texts)
+      it(`refuse ${flag} ${text.slice(0, 20)} and name the expected form`, () =>
+        assert.throws(() => parseSchedulerPluginConfig([flag, text]), message));
+  }
 });

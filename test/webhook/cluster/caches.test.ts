@@ -11,8 +11,8 @@ import {
 } from '../../../webhook/cluster/cluster-view.ts';
 import { type CacheOptions, createNodeCache } from '../../../webhook/cluster/node-cache.ts';
 import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
+import { type ScriptedLists, scriptedLists, settle } from '../../kube/scripted-api.ts';
 import { silent } from '../../support/logger.ts';
-import { type ScriptedLists, scriptedLists, settle } from './scripted-lists.ts';
 
 const NAMESPACES = '/api/v1/namespaces';
 const NADS = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';

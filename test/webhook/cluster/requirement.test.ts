@@ -3,8 +3,8 @@ import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createRequirement, createRequirementReview } from '../../../webhook/cluster/requirement.ts';
 import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
+import { settle } from '../../kube/scripted-api.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { settle } from './scripted-lists.ts';
 
 const BINDING =
   '/apis/rbac.authorization.k8s.io/v1/namespaces/plumbline-system/rolebindings/plumbline-webhook-required';

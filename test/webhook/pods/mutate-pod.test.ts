@@ -1,11 +1,17 @@
 import assert from 'node:assert/strict';
-import type { SchedulerRoute } from '../../../webhook/pods/gather.ts';
+import { ALIGN_ANNOTATION } from '../../../model/names.ts';
+import { type NetworkRef, refText } from '../../../model/networks/attachments.ts';
+import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
+import { gather, podUnderReview, type SchedulerRoute } from '../../../webhook/pods/gather.ts';
 import { createPodRouting } from '../../../webhook/pods/mutate-pod.ts';
 import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import {
   denialOf,
+  kindOf,
+  localnet,
   mutationOf,
+  optionsOf,
   patched,
   patchOf,
   podVector,
@@ -13,11 +19,11 @@ import {
   setCpu,
   type TestPod,
   validationOf,
+  viewOf,
 } from '../launcher-fixture.ts';
 
 const OURS = 'plumbline-scheduler';
 const ROUTE: SchedulerRoute = { schedulerName: OURS, schedulerAway: () => undefined };
-
 describe('reviews that a request does not concern', () => {
   const reads = { lookUpVmi: () => assert.fail('no VMI is needed') };
   const reviews = { mutation: mutationOf(reads), routing: createPodRouting(ROUTE), validation: validationOf(reads) };
@@ -32,7 +38,6 @@ describe('reviews that a request does not concern', () => {
     }
   }
 });
-
 describe('the mutation of pods', () => {
   it('logs one line for each launcher that it pads or refuses and each pod that it cannot read, except in a dry run', async () => {
     const { log, lines } = recordingLogger();
@@ -81,7 +86,6 @@ describe('the mutation of pods', () => {
     assert.match(JSON.stringify(patchOf(answer)), /OtherScheduler/);
   });
 });
-
 describe('the routing of launchers without another decision', () => {
   const route = createPodRouting(ROUTE);
 
@@ -108,7 +112,6 @@ describe('the routing of launchers without another decision', () => {
   ] as const)
     it(`admits ${what}`, async () => assert.deepEqual(await route(requestFor(pod)), { allowed: true }));
 });
-
 describe('the validation of a pod after all other webhooks', () => {
   it('admits a pod that matches the decision, and names a change that another webhook reverted', async () => {
     const once = patched(podVector(), await mutationOf()(requestFor(podVector())));
@@ -150,9 +153,76 @@ describe('the validation of a pod after all other webhooks', () => {
     });
   }
 });
-
 function launcher(schedulerName?: string): TestPod {
   const pod = podVector();
   delete pod.spec['schedulerName'];
   return schedulerName === undefined ? pod : { ...pod, spec: { ...pod.spec, schedulerName } };
 }
+
+describe('the reads for a decision about a pod', () => {
+  const unread = optionsOf({
+    view: new Proxy({} as ClusterView, { get: (_, name) => assert.fail(`it reads ${String(name)}`) }),
+    lookUpVmi: () => assert.fail('it reads the VMI'),
+    fetchNad: () => assert.fail('it reads a definition'),
+  });
+  const bare = podVector();
+  bare.metadata.annotations = {};
+  const web = { metadata: { name: 'web', labels: {} }, spec: { containers: [{ name: 'web' }] } };
+  const malformed = {
+    metadata: { name: 'dpdk', annotations: { [ALIGN_ANNOTATION]: 'whole-cores' } },
+    spec: { containers: [{ name: 'dpdk', resources: { limits: { cpu: 'x' } } }] },
+  };
+  for (const [what, pod, kind] of [
+    ['a pod of another owner', web, 'other'],
+    ['a hot-plug pod', podVector('hp-volume-pod'), 'other'],
+    ['an object that is not a pod', { spec: 'nonsense' }, 'unreadable'],
+    ['a launcher that asks for nothing', bare, 'launcher'],
+    ['an ordinary pod with a malformed amount', malformed, 'malformed'],
+  ] as const) {
+    it(`are none for ${what}`, async () => assert.equal((await gather(requestFor(pod), unread)).kind, kind));
+  }
+
+  for (const [what, pod, policy] of [
+    ['of a launcher that asks for whole cores', podVector(), 'annotated'],
+    ['of a launcher that asks for nothing, if all are aligned', bare, 'auto'],
+  ] as const) {
+    it(`are only that of its VMI, by the owner reference, ${what} and has none`, async () => {
+      const asked: unknown[] = [];
+      const lookUpVmi = async (...[namespace, vmi]: readonly unknown[]) => {
+        asked.push([namespace, vmi]);
+        return { kind: 'absent' } as const;
+      };
+      const facts = await gather(requestFor(pod), { ...unread, lookUpVmi, policy });
+      assert.ok(facts.kind === 'launcher');
+      const [{ name, uid }] = podVector().metadata.ownerReferences as [{ name: string; uid: string }];
+      assert.deepEqual([facts.owner, asked], [{ kind: 'absent' }, [['telco-east', { name, uid }]]]);
+    });
+  }
+
+  it('W13: include a definition with an unknown physnet once, because it may have been corrected', async () => {
+    const fetched: NetworkRef[] = [];
+    const fetchNad = async (ref: NetworkRef) => {
+      fetched.push(ref);
+      return localnet('physnet1');
+    };
+    const view = viewOf([kindOf(2, { physnets: { physnet1: '1' } })], { findNad: () => localnet('typo') });
+    const facts = await gather(requestFor(podVector()), optionsOf({ view, fetchNad }));
+    assert.ok(facts.kind === 'launcher' && facts.owner.kind === 'found');
+    assert.deepEqual([...facts.owner.cluster.networks.definitions.values()], [localnet('physnet1')]);
+    assert.deepEqual(fetched.map(refText), ['telco-east/dpdk-net-east']);
+  });
+});
+describe('the namespace of a pod under review', () => {
+  for (const [what, request, own, expected] of [
+    ['that of the request', 'telco-east', 'other', 'telco-east'],
+    ['its own if the request names none', undefined, 'other', 'other'],
+  ] as const) {
+    it(`is ${what}`, () => {
+      const pod = podVector();
+      pod.metadata['namespace'] = own;
+      const read = podUnderReview({ ...requestFor(pod), namespace: request });
+      assert.ok(read.kind === 'launcher');
+      assert.equal(read.namespace, expected);
+    });
+  }
+});

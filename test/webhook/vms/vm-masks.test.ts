@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
+import jsonPatch from 'fast-json-patch';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { MaskHost } from '../../../model/placement/mask-fit.ts';
-import { denialOf, viewOf } from '../launcher-fixture.ts';
-import { CPU_MASK, type Kind, reviewVm, type Vm, type VmReview } from './fixture.ts';
+import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
+import { createVmiMutation } from '../../../webhook/vms/mutate-vmi.ts';
+import { denialOf, patchOf, requestFor, viewOf } from '../launcher-fixture.ts';
+import { CPU_MASK, type Kind, objectOf, reviewVm, type Vm, type VmReview } from './fixture.ts';
 
 const FIX = 'plumbline.dev/fix-cpu-mismatch';
 const CONTROLLER = 'system:serviceaccount:kubevirt:kubevirt-controller';
-
 /** Two kinds of nodes with CPU 0 reserved; only the one in zone `far` has CPU 22. */
 const near: MaskHost = { online: CpuSet.parse('0-3'), usable: CpuSet.parse('1-3') };
 const far: MaskHost = { online: CpuSet.parse('0-2,22'), usable: CpuSet.parse('1-2,22') };
@@ -18,7 +20,6 @@ const ZONES: Readonly<Record<string, readonly MaskHost[]>> = {
 const view = viewOf([], {
   maskHosts: ({ nodeSelector }) => ZONES[nodeSelector?.['zone'] ?? ''] ?? [near, far],
 });
-
 interface Masked {
   readonly mask?: string;
   readonly fix?: string;
@@ -26,7 +27,6 @@ interface Masked {
   readonly zone?: string;
   readonly running?: boolean;
 }
-
 const vmOf = ({ mask, fix, sockets = 2, zone, running }: Masked): Vm => ({
   annotations: { ...(mask !== undefined && { [CPU_MASK]: mask }), ...(fix !== undefined && { [FIX]: fix }) },
   spec: { domain: { cpu: { sockets } }, ...(zone !== undefined && { nodeSelector: { zone } }) },
@@ -38,7 +38,6 @@ const review = (kind: Kind, vm: Masked, old?: Masked, username = 'jane') => {
 };
 const ofMachine = (vm: Masked, old?: Masked) => review('VirtualMachine', vm, old);
 const ofInstance = (vm: Masked, old: Masked, username?: string) => review('VirtualMachineInstance', vm, old, username);
-
 describe('warnings of CPU masks', () => {
   const cases: readonly (readonly [name: string, vm: Masked, says: RegExp | undefined, old?: Masked])[] = [
     ['a mask that fits some node', { mask: '2:22' }, undefined],
@@ -74,7 +73,6 @@ describe('warnings of CPU masks', () => {
     });
   }
 });
-
 describe('vCPUs that KubeVirt hotplugs into a VM with a CPU mask', () => {
   it('are admitted for any number of entries of the mask: a refusal would block every later update of the VM', async () => {
     assert.ok((await ofMachine({ mask: '1:2:3', sockets: 3, running: true }, { mask: '1:2' })).allowed);
@@ -101,5 +99,50 @@ describe('vCPUs that KubeVirt hotplugs into a VM with a CPU mask', () => {
     }
     const made = await review('VirtualMachineInstance', { mask: '1:2', sockets: 3 }, undefined, CONTROLLER);
     assert.match(denialOf(made).message, refused, 'a new VMI');
+  });
+});
+
+const RECORD = 'plumbline.dev/paused-start';
+const MASKED: Vm = { annotations: { [CPU_MASK]: '0:1' } };
+const kindOf = (kind: string) => ({ group: 'kubevirt.io', version: 'v1', kind });
+const vmiOf = (vm: Vm) => objectOf(vm, 'VirtualMachineInstance');
+const create = (vm: Vm, more: Partial<AdmissionRequest> = {}) =>
+  createVmiMutation()(requestFor(vmiOf(vm), { kind: kindOf('VirtualMachineInstance'), ...more }));
+describe('new VMIs', () => {
+  const paused = { record: 'waiting', strategy: 'Paused' };
+  for (const [what, vm, outcome] of [
+    ['with a mask start paused, which is recorded', MASKED, paused],
+    ['without a mask start unchanged', {}, { record: undefined, strategy: undefined }],
+    [
+      'without a mask lose a record of theirs',
+      { annotations: { [RECORD]: 'resumed' } },
+      { record: undefined, strategy: undefined },
+    ],
+    [
+      'with a mask get a record that replaces theirs',
+      { annotations: { ...MASKED.annotations, [RECORD]: 'resumed' } },
+      paused,
+    ],
+  ] as const) {
+    it(what, async () => {
+      const patch = structuredClone(patchOf(await create(vm))) as jsonPatch.Operation[];
+      const { metadata, spec } = jsonPatch.applyPatch(vmiOf(vm), patch, true).newDocument as {
+        metadata: { annotations: Record<string, string> };
+        spec: { startStrategy?: string };
+      };
+      assert.deepEqual({ record: metadata.annotations[RECORD], strategy: spec.startStrategy }, outcome);
+    });
+  }
+
+  it('are refused with a mask that cannot be read', async () => {
+    const { code, message } = denialOf(await create({ annotations: { [CPU_MASK]: '1:' } }));
+    assert.equal(code, 422);
+    assert.match(message, /CPU mask "1:": entry 2 \(for vCPU 1\) is empty/);
+  });
+  it('are refused if they cannot be read, because their start is unknown', async () =>
+    assert.equal(denialOf(await create({ ...MASKED, spec: { domain: { cpu: { cores: 'two' } } } })).code, 400));
+  it('are the only objects that change: no updates and no other kinds', async () => {
+    for (const more of [{ operation: 'UPDATE' }, { kind: kindOf('VirtualMachine') }] as const)
+      assert.deepEqual(await create(MASKED, more), { allowed: true });
   });
 });

@@ -1,0 +1,96 @@
+import { type KubeClient, KubeError } from '../../kube/client.ts';
+
+export interface ListCall {
+  readonly path: string;
+  readonly query: Readonly<Record<string, unknown>>;
+}
+interface Page {
+  readonly items: readonly unknown[] | null;
+  /** The token of the next page. */
+  readonly continue?: string;
+}
+type Pages = (call: ListCall) => Page | Promise<Page>;
+
+/** Pushed events arrive through the watches. @param pageOf the answer to each list; lists are empty by default */
+export function createApi(pageOf: Pages = () => ({ items: [] })) {
+  const pushes = new Map<string, (event: object) => void>();
+  const client = {
+    async get(path: string, { query = {} }: Partial<ListCall> = {}) {
+      const { items, ...next } = await pageOf({ path, query });
+      return { metadata: { resourceVersion: '1', ...next }, items };
+    },
+    async watch(path: string, { signal }: { signal?: AbortSignal }) {
+      const events: object[] = [];
+      let wake = () => {};
+      pushes.set(path, (event) => {
+        events.push(event);
+        wake();
+      });
+      signal?.addEventListener('abort', () => wake());
+      return (async function* () {
+        while (!signal?.aborted) {
+          for (let event = events.shift(); event; event = events.shift()) {
+            yield Buffer.from(`${JSON.stringify(event)}\n`);
+          }
+          // The reader may have aborted while it processed the last event.
+          if (signal?.aborted) return;
+          await new Promise<void>((resolve) => {
+            wake = resolve;
+          });
+        }
+      })();
+    },
+  };
+  return {
+    client: client as unknown as KubeClient,
+    watched: (path: string) => pushes.has(path),
+    push: (path: string, type: string, object: object) => pushes.get(path)?.({ type, object }),
+  };
+}
+
+/** Runs all work that does not wait for a timer. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < 8; i++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function gate() {
+  let open: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open: () => open(), opened };
+}
+
+export type ScriptedLists = ReturnType<typeof scriptedLists>;
+
+/**
+ * An API server that has these lists and no others, without a network.
+ * @param held paths whose lists are answered when they are released
+ */
+export function scriptedLists(lists: Readonly<Record<string, readonly object[]>>, held: string[] = []) {
+  const asked: ListCall[] = [];
+  const gates = new Map(held.map((path) => [path, gate()]));
+  const { client, watched, push } = createApi(async (call) => {
+    asked.push(call);
+    await gates.get(call.path)?.opened;
+    const items = lists[call.path];
+    if (items === undefined) throw new KubeError(404, 'NotFound', `${call.path} not found`);
+    return { items };
+  });
+  return {
+    client,
+    /** Every list that was asked for, with its query. */
+    asked,
+    /** Sends an event to the watch, and waits until it is processed. */
+    async send(path: string, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: object) {
+      if (!watched(path)) throw new Error(`nothing watches ${path}`);
+      push(path, type, object);
+      await settle();
+    },
+    /** Answers lists that were held. */
+    async release(path: string) {
+      gates.get(path)?.open();
+      await settle();
+    },
+  };
+}

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { mock } from 'node:test';
+import { NOTHING_OBSERVED } from '../../../model/lease/observer.ts';
+import { createInstaller, gateProgram, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
+import { observedLease, readObservedLease, writeGateState } from '../../../node-agent/gate/state-file.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics, useDuties } from '../support.ts';
+
+const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay' };
+const OWN = '00-multus-plumbline-gate.json';
+
+describe('the gate’s installer', () => {
+  const temp = tempDirectories();
+  let places: { binDir: string; confDir: string };
+  let shim: string;
+  const start = useDuties();
+  let stop: () => Promise<void>;
+  let logged: ReturnType<typeof recordingLogger>;
+  let metrics: ReturnType<typeof testMetrics>;
+
+  beforeEach(() => {
+    const directory = temp();
+    shim = join(directory, 'image-shim');
+    writeFileSync(shim, 'the program');
+    places = { binDir: join(directory, 'bin'), confDir: join(directory, 'net.d') };
+    mkdirSync(places.confDir);
+    logged = recordingLogger();
+    metrics = testMetrics();
+  });
+
+  const run = (more: Partial<InstallerDeps> = {}) => {
+    stop = start(createInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }));
+  };
+  const conf = (name: string) => join(places.confDir, name);
+  const write = (name: string, value: object) => replaceFile(conf(name), JSON.stringify(value));
+  const own = (name = OWN) => JSON.parse(readFileSync(conf(name), 'utf8')) as Record<string, unknown>;
+  const installed = async () => (await metrics.gateInstalled.get()).values[0]?.value;
+
+  it('installs the program as an executable, does not touch an identical one, and replaces a different one in one step', () => {
+    const path = join(places.binDir, 'plumbline-gate');
+    run();
+    assert.deepEqual([readFileSync(path, 'utf8'), statSync(path).mode & 0o777], ['the program', 0o755]);
+    const before = statSync(path).ino;
+    run();
+    assert.equal(statSync(path).ino, before);
+    writeFileSync(shim, 'a newer one');
+    run();
+    assert.equal(readFileSync(path, 'utf8'), 'a newer one');
+    assert.notEqual(statSync(path).ino, before, 'a process that executes the old one keeps it');
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate']);
+  });
+
+  it('writes its configuration when the primary appears, follows its changes, and removes it with the primary', async () => {
+    run();
+    assert.equal(existsSync(conf(OWN)), false);
+    assert.equal(await installed(), 0);
+    write('10-ovn.conf', OVN);
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    await eventually(async () => (await installed()) === 1, 'said so');
+    const { cniVersion, name, type } = OVN;
+    assert.deepEqual(own(), { cniVersion, name, type: 'plumbline-gate', delegate: { type } });
+    write('10-ovn.conf', { ...OVN, mtu: 9000 });
+    await eventually(() => JSON.stringify(own()).includes('9000'), 'the file is written again');
+    rmSync(conf('10-ovn.conf'));
+    await eventually(() => !existsSync(conf(OWN)), 'gone');
+    await eventually(async () => (await installed()) === 0, 'said so');
+  });
+
+  it('repairs what no event reported within five seconds, and writes its file at most once a second', () => {
+    let now = 5000;
+    const clock = mock.method(performance, 'now', () => now);
+    mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+    try {
+      write('10-ovn.conf', OVN);
+      run({ pace: undefined } as object);
+      const pass = (milliseconds: number) => {
+        now += milliseconds;
+        mock.timers.tick(milliseconds);
+      };
+      // No event arrives before the end of this turn.
+      rmSync(conf(OWN));
+      pass(4999);
+      assert.equal(existsSync(conf(OWN)), false);
+      pass(1);
+      assert.equal(existsSync(conf(OWN)), true, 'the last time was long ago');
+      rmSync(conf(OWN));
+      now += 400;
+      mock.timers.tick(5000);
+      pass(599);
+      assert.equal(existsSync(conf(OWN)), false, '0.999 s after the last time');
+      pass(1);
+      assert.equal(existsSync(conf(OWN)), true);
+    } finally {
+      mock.timers.reset();
+      clock.mock.restore();
+    }
+  });
+
+  it('logs a primary that the runtime takes before the gate, and sets the metric to 0', async () => {
+    write('00-first.conf', OVN);
+    run();
+    await eventually(() => logged.said('gate incomplete: new pods may start without it'), 'said');
+    assert.equal(await installed(), 0);
+  });
+
+  it('removes the configuration at a normal end, and the program with the removal; a second removal causes no error', async () => {
+    write('10-ovn.conf', OVN);
+    run();
+    await eventually(() => existsSync(conf(OWN)), 'made');
+    await stop();
+    assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
+    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate'], 'for older sandboxes');
+    // As an agent that was killed leaves it.
+    writeFileSync(conf(OWN), '{}');
+    assert.deepEqual(uninstall(places), [conf(OWN), join(places.binDir, 'plumbline-gate')]);
+    assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
+    assert.deepEqual(uninstall(places), []);
+  });
+
+  it('fails with the reason if the image has no program', async () => {
+    rmSync(shim);
+    const { signal } = new AbortController();
+    const deps = { ...places, shim, log: logged.log, metrics };
+    await assert.rejects(createInstaller(deps).run(signal), /the agent's image has no CNI plugin/);
+  });
+});
+
+it('the CNI plugin to install is next to the agent’s program, or among the bundles for its source', () => {
+  assert.equal(gateProgram('/plumbline/node-agent.cjs'), '/plumbline/plumbline-gate');
+  assert.equal(gateProgram('/src/node-agent/main.ts'), '/src/dist/plumbline-gate');
+});
+
+const STATE = {
+  dpu: 'not-ready',
+  reason: 'its lease "x" \\ ran out',
+  status: true,
+  scope: 'all',
+  exempt: ['kube-system'],
+  at: 5,
+} as const;
+const SEEN = { since: 10, renewTime: '2026-01-01T00:00:00.000000Z', changedAt: 12.5, changes: 3, answeredAt: 20.25 };
+
+describe('the gate’s state file', () => {
+  const temp = tempDirectories();
+  let path: string;
+  beforeEach(() => {
+    path = join(temp(), 'run', 'gate.state');
+  });
+
+  it('has a reason without characters that need escapes', () => {
+    writeGateState(path, STATE);
+    assert.match(readFileSync(path, 'utf8'), /"reason":"its lease {2}x {4}ran out"/);
+  });
+
+  it('passes the observed Lease to the next process, until the machine reboots', () => {
+    const lease = observedLease(SEEN, 'boot-1');
+    writeGateState(path, { ...STATE, lease });
+    const { since: _, ...rest } = SEEN;
+    assert.deepEqual(readObservedLease(path, 'boot-1'), { ...rest, since: SEEN.changedAt });
+    assert.equal(readObservedLease(path, 'boot-2'), undefined, 'the clock has started again');
+    assert.equal(readObservedLease(path, undefined), undefined);
+  });
+
+  it('has no Lease before a renewal was seen', () => {
+    assert.equal(observedLease(NOTHING_OBSERVED, 'boot-1'), undefined);
+    writeGateState(path, STATE);
+    assert.equal(readObservedLease(path, 'boot-1'), undefined);
+  });
+
+  it('does not keep a dead DPU alive with times in the future', () => {
+    const now = 100;
+    for (const [more, isTaken] of [
+      [{}, true],
+      [{ changedAt: 99, answeredAt: 1e9 }, false],
+      [{ changedAt: 1e9, answeredAt: 99 }, false],
+    ] as const) {
+      writeGateState(path, { ...STATE, lease: observedLease({ ...SEEN, ...more }, 'boot-1') });
+      assert.equal(readObservedLease(path, 'boot-1', now) !== undefined, isTaken, JSON.stringify(more));
+    }
+  });
+
+  it('stays below the size that the shim reads, for any reason and renewTime', () => {
+    const exempt = Array.from({ length: 128 }, () => 'x'.repeat(63));
+    const lease = observedLease({ ...SEEN, renewTime: '2'.repeat(10_000) }, 'boot-1');
+    writeGateState(path, { ...STATE, exempt, reason: '’'.repeat(10_000), lease });
+    assert.ok(statSync(path).size < 16_384, `${statSync(path).size} bytes`);
+  });
+
+  it('gives no observed Lease if it is torn, foreign or missing', () => {
+    assert.equal(readObservedLease(path, 'boot-1'), undefined);
+    writeGateState(path, { ...STATE, lease: observedLease(SEEN, 'boot-1') });
+    const text = readFileSync(path, 'utf8');
+    const later = '{"format":2,"leases":[]}';
+    for (const wrong of ['', text.slice(0, -10), '[]', later, text.replace('"changes":3', '"changes":-1')]) {
+      writeFileSync(path, wrong);
+      assert.equal(readObservedLease(path, 'boot-1'), undefined, wrong);
+    }
+    writeFileSync(path, text.replace('"changes":3', '"changes":3,"more":1'));
+    assert.equal(readObservedLease(path, 'boot-1')?.changes, 3, 'a field of a later version');
+  });
+});
