@@ -5,9 +5,9 @@ import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { PlumblineError } from '../../../model/errors.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
-import { type Target, parsedOrRefused } from '../engine.ts';
-import { almost, withLong } from '../mutation.ts';
 import { CheckpointError, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
+import { parsedOrRefused, type Target } from '../engine.ts';
+import { almost, withLong } from '../mutation.ts';
 import { cpuList } from './cpus.ts';
 
 const REPORT = {
