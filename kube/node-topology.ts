@@ -171,12 +171,6 @@ interface Unparsed extends Pick<NodeTopology, 'apiVersion' | 'kind' | 'metadata'
   readonly status?: unknown;
 }
 
-/** The status of a report, or why it cannot be parsed. */
-export function readTopologyStatus(raw: unknown) {
-  const { data, error } = nodeTopologyStatus.safeParse(raw);
-  return data === undefined ? { error } : { status: data };
-}
-
 /** A status that cannot be parsed becomes undefined with a reason. */
 function withStatus({ status, ...object }: Unparsed): NodeTopology {
   if (status == null) return object;

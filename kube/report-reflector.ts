@@ -5,7 +5,7 @@ import { createReflector, type Reflector, type ReflectorOptions } from './reflec
 import { objectMeta } from './resources.ts';
 
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */
-export const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown().optional() });
+const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown().optional() });
 
 type ReportReflectorOptions = Pick<ReflectorOptions<typeof rawReport, true>, 'client' | 'page' | 'log' | 'now'>;
 

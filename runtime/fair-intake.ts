@@ -3,19 +3,13 @@ const BURST_MILLISECONDS = 250;
 const SHARE = 0.02;
 const CHECK_MILLISECONDS = 100;
 
-interface Clocks {
-  readonly now: () => number;
-  /** Milliseconds of processor time that this process has used: a process that does not get a processor charges no sender. */
-  readonly spent: () => number;
-}
+const now = () => performance.now();
 
-const CLOCKS: Clocks = {
-  now: () => performance.now(),
-  spent() {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / 1000;
-  },
-};
+/** Milliseconds of processor time that this process has used: a process that does not get a processor charges no sender. */
+function spent(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
 
 interface Account {
   /** Milliseconds of work, as of `at`. */
@@ -27,13 +21,10 @@ interface Account {
  * Limits each sender to its share of the only thread: after BURST of work it waits until its debt has run down at the
  * rate SHARE. Only its newest report counts. @param take never throws
  */
-export function createFairIntake<R>(
-  take: (sender: string, report: R | undefined) => void,
-  { now, spent }: Clocks = CLOCKS,
-) {
+export function createFairIntake<R>(take: (sender: string, report: R | undefined) => void) {
   const accounts = new Map<string, Account>();
   const waiting = new Map<string, { readonly report: R | undefined }>();
-  let timer: NodeJS.Timeout | undefined;
+  let isScheduled = false;
 
   const debtOf = (sender: string): number => {
     const account = accounts.get(sender);
@@ -51,7 +42,7 @@ export function createFairIntake<R>(
   };
 
   const takeWaiting = (): void => {
-    timer = undefined;
+    isScheduled = false;
     for (const [sender, { report }] of waiting) {
       if (debtOf(sender) >= BURST_MILLISECONDS) continue;
       waiting.delete(sender);
@@ -63,7 +54,9 @@ export function createFairIntake<R>(
   };
 
   function schedule(): void {
-    if (waiting.size > 0) timer ??= setTimeout(takeWaiting, CHECK_MILLISECONDS).unref();
+    if (waiting.size === 0 || isScheduled) return;
+    isScheduled = true;
+    setTimeout(takeWaiting, CHECK_MILLISECONDS).unref();
   }
 
   return {
@@ -76,13 +69,6 @@ export function createFairIntake<R>(
       }
       waiting.set(sender, { report });
       schedule();
-    },
-    get waiting() {
-      return waiting.size;
-    },
-    stop() {
-      clearTimeout(timer);
-      waiting.clear();
     },
   };
 }

@@ -5,16 +5,7 @@ const STANDARD_INPUT = 0;
 /** Bytes of the largest file with certificates or a token. */
 export const MAX_CREDENTIAL_BYTES = 1024 * 1024;
 
-class InputTooLarge extends Error {
-  readonly path: string;
-
-  constructor(path: string, most: number) {
-    super(`it is larger than ${most} bytes`);
-    this.path = path;
-  }
-}
-
-/** Reads a file (`-`: standard input), pipe or device up to `most` bytes. @throws InputTooLarge or a system error */
+/** Reads a file (`-`: standard input), pipe or device up to `most` bytes. @throws Error, also from the system */
 export function readInput(path: string, most: number): Buffer {
   const source = path === '-' ? STANDARD_INPUT : openSync(path, 'r');
   try {
@@ -23,7 +14,7 @@ export function readInput(path: string, most: number): Buffer {
       const count = readSync(source, buffer, size, buffer.length - size, null);
       if (count === 0) return buffer.subarray(0, size);
       size += count;
-      if (size > most) throw new InputTooLarge(path, most);
+      if (size > most) throw new Error(`it is larger than ${most} bytes`);
       if (size === buffer.length) buffer = Buffer.concat([buffer], size * 2);
     }
   } finally {

@@ -12,13 +12,6 @@ export class BodyError extends PlumblineError {
   }
 }
 
-/** JSON that would need far more memory than its text. */
-export class JsonTooLarge extends BodyError {
-  constructor(message: string) {
-    super(413, message);
-  }
-}
-
 /** Values and nesting; the largest objects that Kubernetes stores stay far below. */
 const MAX_VALUES = 100_000;
 const MAX_DEPTH = 500;
@@ -35,7 +28,7 @@ const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 
-/** Refuses very many values before decoding: an empty object needs thirty times its two bytes. @throws JsonTooLarge */
+/** Refuses very many values before decoding: an empty object needs thirty times its two bytes. @throws BodyError (413) */
 export function assertBoundedJson(bytes: Uint8Array): void {
   if (bytes.length <= UNCHECKED_BYTES) return;
   const maxValues = Math.min(MAX_VALUES, Math.ceil(bytes.length / MIN_BYTES_OF_VALUE));
@@ -47,9 +40,9 @@ export function assertBoundedJson(bytes: Uint8Array): void {
     else if (byte === COMMA) values++;
     else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
       values++;
-      if (++depth > MAX_DEPTH) throw new JsonTooLarge(`the body has more than ${MAX_DEPTH} levels of nesting`);
+      if (++depth > MAX_DEPTH) throw new BodyError(413, `the body has more than ${MAX_DEPTH} levels of nesting`);
     } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth--;
-    if (values > maxValues) throw new JsonTooLarge(`the body has more than ${maxValues} values`);
+    if (values > maxValues) throw new BodyError(413, `the body has more than ${maxValues} values`);
   }
 }
 

@@ -22,7 +22,7 @@ export class TenantBudget {
 
   /** Records the new value of an entry. @returns false if it does not fit; the budget then has no entry with that key */
   put(tenant: string, key: string, value: unknown): boolean {
-    const before = this.#remove(tenant, key);
+    const before = this.delete(tenant, key);
     const bytes = ENTRY_BYTES + approximateBytes(value);
     const { bytes: others, entries } = this.#tenants.get(tenant) ?? { bytes: 0, entries: new Map<string, number>() };
     if (bytes > before && others + bytes > this.#maxBytes - this.#bytes - bytes) return false;
@@ -31,11 +31,8 @@ export class TenantBudget {
     return true;
   }
 
+  /** @returns the bytes of the entry */
   delete(tenant: string, key: string): number {
-    return this.#remove(tenant, key);
-  }
-
-  #remove(tenant: string, key: string): number {
     const account = this.#tenants.get(tenant);
     const bytes = account?.entries.get(key) ?? 0;
     if (account === undefined || !account.entries.delete(key)) return 0;

@@ -26,18 +26,13 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-interface BackoffOptions {
-  readonly first?: number;
-  readonly most?: number;
-}
-
 /** Exponential backoff with full jitter in its upper half; call `reset` after a success. */
 export class Backoff {
   readonly #first: number;
   readonly #most: number;
   #next: number;
 
-  constructor({ first = 0.5, most = 30 }: BackoffOptions = {}) {
+  constructor({ first = 0.5, most = 30 }: { readonly first?: number; readonly most?: number } = {}) {
     this.#first = first;
     this.#most = most;
     this.#next = first;

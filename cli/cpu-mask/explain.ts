@@ -19,7 +19,7 @@ export function explainMask(request: ExplainRequest) {
   const usable = online?.minus(reserved);
   const count = vcpus === undefined ? undefined : checkCount(mask, vcpus);
   const fit = online && usable && fitMask({ mask, fixMismatch }, { online, usable });
-  const problems = [count?.message, fit?.fits === false ? fit.text : undefined].filter((text) => text !== undefined);
+  const problems = [count, fit?.fits === false ? fit.text : undefined].filter((text) => text !== undefined);
   const effectiveMask = fit?.fits === true ? fit.mask : mask;
   const isWhole = isForWholeVm(mask);
   const rows = Array.from({ length: isWhole ? 1 : mask.entries.length }, (_, vcpu) => ({

@@ -6,13 +6,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import type { NetworkMapEntry } from '../../model/networks/network-map.ts';
-import {
-  type ConfigFile,
-  type NovaHost,
-  parseOsloConfig,
-  readNovaConf,
-  reservedCpusFor,
-} from '../../model/nova-conf/nova-conf.ts';
+import { type ConfigFile, type NovaHost, parseOsloConfig, readNovaConf } from '../../model/nova-conf/nova-conf.ts';
 import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
 import { type OutputFormat, print, printMessage } from '../support/output.ts';
@@ -121,7 +115,8 @@ function importedLines(host: NovaHost, flags: NovaConfFlags): string[] {
 function cpuAdvice({ cpus }: NovaHost, online: CpuSet | undefined): string[] {
   const { dedicated, shared } = cpus;
   if (dedicated === undefined) return [];
-  const reserved = online && reservedCpusFor(cpus, online);
+  // With these the kubelet assigns the same CPUs to pinned VMs as Nova did.
+  const reserved = online?.minus(dedicated);
   const unknown = `# all CPUs of the host except ${dedicated} (give --cpus for the list)`;
   const foreign = online && dedicated.minus(online);
   return [

@@ -65,9 +65,9 @@ export async function pinQemu(qmp: Qmp, affinity: ThreadAffinity, request: PinRe
 
 function maskFor({ mask, online, fixMismatch, vcpus }: PinRequest) {
   const count = vcpus === undefined ? undefined : checkCount(mask, vcpus);
-  if (count !== undefined) throw new NotPinned(count.message);
+  if (count !== undefined) throw new NotPinned(count);
   const chosen = maskForHost(mask, online, fixMismatch);
-  if ('fault' in chosen) throw new NotPinned(chosen.fault.message);
+  if ('fault' in chosen) throw new NotPinned(chosen.fault);
   return chosen;
 }
 

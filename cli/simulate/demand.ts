@@ -1,6 +1,6 @@
 import { alignedCpus, annotatedThreadsPerCore } from '../../model/alignment.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
-import { guestTopology, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
+import { guestTopology, launcherCpus, pinnedCpus } from '../../model/launcher/cpus.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
@@ -25,7 +25,7 @@ export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCo
   const guestCpus = launcherCpus(vmi).total;
   const wholeCores = wantsWholeCores(vmi.metadata) && vmi.spec.domain.cpu?.isolateEmulatorThread === true;
   const cpus = wholeCores
-    ? alignedCpus(Math.max(guestCpus, launcherNeeds(vmi)), annotatedThreadsPerCore(threadsPerCore))
+    ? alignedCpus(Math.max(guestCpus, pinnedCpus(vmi).total), annotatedThreadsPerCore(threadsPerCore))
     : guestCpus;
   const resources = networks.map((one) => (one === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(one)));
   const devices = new Map(resources.map((resource) => [resource, 1]));

@@ -4,6 +4,7 @@ import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
+import { createReportReflector } from '../../kube/report-reflector.ts';
 import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
 import {
@@ -13,7 +14,6 @@ import {
   SCHEDULABLE_LABEL,
   SCHEDULER,
 } from '../../model/names.ts';
-import { createFairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Feed } from './feed.ts';
@@ -42,7 +42,6 @@ const MAX_CONDITION_CHARACTERS = 200;
 const MAX_POD_BYTES = 96 * 1024 * 1024;
 const MAX_VM_BYTES = 8 * 1024 * 1024;
 
-const rawReport = z.object({ metadata: objectMeta, status: z.unknown().optional() });
 export const resourceSlice = z.object({
   metadata: objectMeta,
   spec: z.object({ driver: name, nodeName: name.nullish() }),
@@ -70,18 +69,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
   const staleness = createStaleness(problems, now);
 
   const taken = createReports((node) => feed.nodeChanged(node));
-  const intake = createFairIntake(taken.take);
-  const nodetopologies = createReflector({
-    ...shared('nodetopologies'),
-    schema: rawReport,
-    project: ({ metadata, status }) => {
-      intake.offer(metadata.name ?? '', status);
-      return true;
-    },
-    onChange: ({ key, after }) => {
-      if (after === undefined) intake.offer(key, undefined);
-    },
-  });
+  const nodetopologies = createReportReflector(shared('nodetopologies'), taken.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
@@ -141,7 +129,6 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
   return {
     async run(signal: AbortSignal) {
       await Promise.all([...all.map(([, reflector]) => reflector.run(signal)), sweep(signal)]);
-      intake.stop();
     },
     /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
     get missing() {

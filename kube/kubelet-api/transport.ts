@@ -14,17 +14,7 @@ import {
 import { PlumblineError } from '../../model/errors.ts';
 
 /** Why a call to the kubelet, or from it to a plugin, failed. The values are metric labels. */
-type KubeletApiCode =
-  | 'unavailable'
-  | 'deadline'
-  | 'exhausted'
-  | 'cancelled'
-  | 'not-found'
-  | 'unimplemented'
-  | 'refused'
-  | 'failed';
-
-const CODES: Readonly<Partial<Record<number, KubeletApiCode>>> = {
+const CODES: Readonly<Partial<Record<number, string>>> = {
   [status.UNAVAILABLE]: 'unavailable',
   [status.DEADLINE_EXCEEDED]: 'deadline',
   [status.RESOURCE_EXHAUSTED]: 'exhausted',
@@ -36,15 +26,13 @@ const CODES: Readonly<Partial<Record<number, KubeletApiCode>>> = {
 
 /** A failed call over one of the kubelet's sockets, with the method, the socket and the message of the other side. */
 export class KubeletApiError extends PlumblineError {
-  declare readonly code: KubeletApiCode;
-
   constructor(method: string, socketPath: string, cause: { readonly code?: number; readonly details?: string }) {
     const code = CODES[cause.code ?? status.UNKNOWN] ?? 'failed';
     super(code, `${method} on ${socketPath}: ${explain(code, cause.details ?? '')}`, { cause });
   }
 }
 
-function explain(code: KubeletApiCode, details: string): string {
+function explain(code: string, details: string): string {
   switch (code) {
     case 'unavailable':
       return `no answer (${details}); check that the kubelet runs and that its directory is mounted here`;
@@ -87,16 +75,11 @@ export function unixAddress(socketPath: string): string {
   return `unix:${socketPath}`;
 }
 
-interface CallSite {
-  readonly method: string;
-  readonly socketPath: string;
-}
-
 const CANCELLED = { code: 1, details: 'the caller gave up' };
 
 /** @throws KubeletApiError `cancelled` by the signal, `deadline`, or the status from the other side */
 export function unary<Request, Response>(
-  site: CallSite,
+  site: { readonly method: string; readonly socketPath: string },
   request: Request,
   send: (
     request: Request,

@@ -1,16 +1,11 @@
 import { PlumblineError } from '../errors.ts';
+import { isNetworkResource } from '../kubelet/report.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { type ContainerPlace, isAt } from '../launcher/containers.ts';
 import { guestTopology } from '../launcher/cpus.ts';
 import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-request.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
-import {
-  DECISION_ANNOTATION,
-  PHYSNET_RESOURCE_PREFIX,
-  PLACED_RESOURCE,
-  PLACEMENT_ANNOTATION,
-  TUNNEL_RESOURCE,
-} from '../names.ts';
+import { DECISION_ANNOTATION, PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { ContainerShape, PodShape, VmiShape } from '../shapes.ts';
 import { decisionText, NOTHING_TO_DO, placementText } from './decision-annotation.ts';
 import type {
@@ -213,7 +208,7 @@ export function reservedRequest(
 
 function reservedAmounts({ resources }: ContainerShape): [string, string][] {
   const amounts = [...Object.entries(resources?.requests ?? {}), ...Object.entries(resources?.limits ?? {})];
-  return amounts.filter(([resource]) => isReserved(resource));
+  return amounts.filter(([resource]) => isNetworkResource(resource) || resource === PLACED_RESOURCE);
 }
 
 /** The same check for a pod without a decision, including its decision annotation, which Plumbline did not write. */
@@ -222,9 +217,4 @@ export function forbiddenUse(pod: PodShape): string | undefined {
   const used = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
   if (used !== undefined) return `the pod has the annotation ${used}${NOT_YOURS}`;
   return reservedRequest(pod);
-}
-
-function isReserved(resource: string): boolean {
-  if (resource === TUNNEL_RESOURCE || resource === PLACED_RESOURCE) return true;
-  return resource.startsWith(PHYSNET_RESOURCE_PREFIX);
 }

@@ -10,7 +10,7 @@ import {
   obstacleFindings,
   type PodResources,
 } from '../launcher/containers.ts';
-import { launcherCpus, launcherNeeds } from '../launcher/cpus.ts';
+import { launcherCpus, pinnedCpus } from '../launcher/cpus.ts';
 import { askedMultiples } from '../launcher/smt-affinity.ts';
 import { COMPUTE, type MetaShape, type VmiShape } from '../shapes.ts';
 import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
@@ -126,7 +126,7 @@ function targetThreadsPerCore(policy: AlignmentPolicy, isAnnotated: boolean, can
  * it.
  */
 function neededCpus(vmi: VmiShape, from: number): number {
-  return launcherCpus(vmi).total === from ? Math.max(from, launcherNeeds(vmi)) : from;
+  return launcherCpus(vmi).total === from ? Math.max(from, pinnedCpus(vmi).total) : from;
 }
 
 function misalignedFindings({ integral }: PodResources, compute: ContainerPlace, threadsPerCore: number): Finding[] {

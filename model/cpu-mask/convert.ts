@@ -1,7 +1,7 @@
 import { CpuSet } from '../cpu-set.ts';
 import { PlumblineError } from '../errors.ts';
 import { within } from './host-pins.ts';
-import { briefMask, type CpuMask, checkCount, entryOf, type MaskEntry, pinsNothing } from './mask.ts';
+import { briefMask, type CpuMask, checkCount, entryOf, pinsNothing } from './mask.ts';
 
 export class MaskFormError extends PlumblineError {
   constructor(message: string) {
@@ -15,7 +15,7 @@ export class MaskFormError extends PlumblineError {
  */
 export function toTaskset(mask: CpuMask, vcpus: number, online: CpuSet): readonly string[] {
   const fault = checkCount(mask, vcpus);
-  if (fault !== undefined) throw new MaskFormError(fault.message);
+  if (fault !== undefined) throw new MaskFormError(fault);
   return Array.from({ length: vcpus }, (_, vcpu) => hexMask(within(entryOf(mask, vcpu) ?? 'all', online)));
 }
 
@@ -31,7 +31,7 @@ export function hexMask(cpus: CpuSet): string {
  */
 export function toXen(mask: CpuMask, online?: CpuSet): string | undefined {
   if (pinsNothing(mask)) return undefined;
-  const texts = mask.entries.map((entry) => `"${xenEntry(entry, online)}"`);
+  const texts = mask.entries.map((entry) => `"${entry === 'all' ? (online ?? entry) : entry}"`);
   return `cpus = ${texts.length === 1 ? texts[0] : `[ ${texts.join(', ')} ]`}`;
 }
 
@@ -53,8 +53,4 @@ export function toLxc(mask: CpuMask, vcpus: number): string | undefined {
     );
   }
   return entry.toString();
-}
-
-function xenEntry(entry: MaskEntry, online: CpuSet | undefined): string {
-  return entry === 'all' ? (online?.toString() ?? entry) : entry.toString();
 }

@@ -37,7 +37,7 @@ export function planPins(mask: CpuMask, indexes: readonly number[], vcpus: numbe
     );
   }
   const count = checkCount(mask, vcpus);
-  if (count !== undefined) return refused('count', count.message);
+  if (count !== undefined) return refused('count', count);
   if (pinsNothing(mask)) return { kind: 'pin', pins: [], whole: undefined };
   const sets = new Map(mask.entries.map((entry) => [entry, within(entry, allowed)]));
   const pins = sortedIndexes.map((vcpu) => ({ vcpu, cpus: sets.get(entryOf(mask, vcpu) ?? 'all') ?? allowed }));
@@ -98,7 +98,7 @@ const REASONS = { threads: 'Threads', count: 'Threads', empty: 'Empty' } as cons
 export function hostPins(vm: VmOnHost): HostPins {
   const { mask, fixMismatch, indexes, online, container, withheld, mayBePlugged } = vm;
   const chosen = maskForHost(mask, online, fixMismatch);
-  if ('fault' in chosen) return { kind: 'refused', reason: 'HostCPUs', message: chosen.fault.message };
+  if ('fault' in chosen) return { kind: 'refused', reason: 'HostCPUs', message: chosen.fault };
   const { length } = mask.entries;
   const vcpus = length > 1 && !mayBePlugged ? length : indexes.length;
   const usable = mayBePlugged ? maskForVcpus(chosen.mask, vcpus) : chosen.mask;

@@ -118,29 +118,18 @@ function parseEntry(part: string, vcpu: number, of: number, text: string): MaskE
   return CpuSet.parse(part);
 }
 
-export interface MaskFault {
-  readonly code: 'count' | 'host-cpus';
-  readonly message: string;
-}
-
-/** Call it when the mask or the number of vCPUs changes. */
-export function checkCount(mask: CpuMask, vcpus: number): MaskFault | undefined {
+/** What is wrong, or undefined. Call it when the mask or the number of vCPUs changes. */
+export function checkCount(mask: CpuMask, vcpus: number): string | undefined {
   const { length } = mask.entries;
   if (length <= 1 || length === vcpus) return undefined;
-  return {
-    code: 'count',
-    message: `the CPU mask ${briefMask(mask)} has entries for ${countText(length, 'vCPU')}, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`,
-  };
+  return `the CPU mask ${briefMask(mask)} has entries for ${countText(length, 'vCPU')}, but the VM has ${vcpus}: give one entry for all of them, or ${vcpus}`;
 }
 
 /** By id: a host with four CPUs may lack CPU 2 and have CPU 7. Call it at each start and for each migration target. */
-export function checkHost(mask: CpuMask, online: CpuSet): MaskFault | undefined {
+export function checkHost(mask: CpuMask, online: CpuSet): string | undefined {
   const absent = summaryOf(mask).cpus.minus(online);
   if (absent.isEmpty) return undefined;
-  return {
-    code: 'host-cpus',
-    message: `the CPU mask ${briefMask(mask)} names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`,
-  };
+  return `the CPU mask ${briefMask(mask)} names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`;
 }
 
 /** The mask, or `all` if the host lacks its CPUs and the caller replaces a mismatch instead of refusing it. */
@@ -148,7 +137,7 @@ export function maskForHost(
   mask: CpuMask,
   online: CpuSet,
   fixMismatch: boolean,
-): { readonly mask: CpuMask; readonly fellBack: boolean } | { readonly fault: MaskFault } {
+): { readonly mask: CpuMask; readonly fellBack: boolean } | { readonly fault: string } {
   const fault = checkHost(mask, online);
   if (fault === undefined) return { mask, fellBack: false };
   return fixMismatch ? { mask: ALL, fellBack: true } : { fault };

@@ -100,11 +100,8 @@ interface Group {
 function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable: ReadonlySet<string>): Group[] {
   const groups = new Map<number, Group>();
   for (const device of pool.devices) {
-    let group = groups.get(device.mask);
-    if (!group) {
-      group = { mask: device.mask, total: 0, available: 0, reused: 0 };
-      groups.set(device.mask, group);
-    }
+    const group = groups.get(device.mask) ?? { mask: device.mask, total: 0, available: 0, reused: 0 };
+    groups.set(device.mask, group);
     group.total++;
     if (available.has(device.id)) group.available++;
     if (reusable.has(device.id) && device.hasTopology) group.reused++;
@@ -119,28 +116,22 @@ function groupByMask(pool: IndexedPool, available: ReadonlySet<string>, reusable
 export function handOutOrder(pool: IndexedPool, available: ReadonlySet<string>, mask: number | null): string[] {
   const free = pool.devices.filter((device) => available.has(device.id));
   if (!pool.aligned || mask === null) return free.map((device) => device.id);
-  const rank = (device: IndexedDevice) => rankOf(device.hasNodes, device.mask, mask);
-  return [0, 1, 2].flatMap((wantedRank) =>
-    free.filter((device) => rank(device) === wantedRank).map((device) => device.id),
-  );
+  return [0, 1, 2].flatMap((rank) => free.filter((device) => rankOf(device, mask) === rank).map((device) => device.id));
 }
 
 /** Whether the kubelet's random choice may have other NUMA nodes than those of the prediction. */
 export function isArbitrary(pool: IndexedPool, order: readonly string[], count: number, mask: number | null): boolean {
   if (!pool.aligned || count === 0 || order.length <= count) return false;
   const devices = new Map(pool.devices.map((device) => [device.id, device]));
-  const nearness = (id: string) => {
-    const { hasNodes = false, mask: nodes = 0 } = devices.get(id) ?? {};
-    if (mask === null) return 0;
-    return rankOf(hasNodes, nodes, mask);
-  };
+  const nearness = (id: string) => rankOf(devices.get(id), mask);
   const last = nearness(order[count - 1] ?? '');
   const alike = order.filter((id) => nearness(id) === last).map((id) => devices.get(id)?.mask);
   return nearness(order[count] ?? '') === last && new Set(alike).size > 1;
 }
 
 /** 0 for a device near the hint, 1 for one elsewhere, 2 without a known NUMA node. */
-function rankOf(hasNodes: boolean, nodes: number, mask: number): number {
-  if (!hasNodes) return 2;
-  return (nodes & mask) === 0 ? 1 : 0;
+function rankOf(device: IndexedDevice | undefined, mask: number | null): number {
+  if (mask === null) return 0;
+  if (!device?.hasNodes) return 2;
+  return (device.mask & mask) === 0 ? 1 : 0;
 }

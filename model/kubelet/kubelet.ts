@@ -3,21 +3,14 @@ import { type Host, MAX_CELL_ID } from '../host.ts';
 import { type Admission, type AdmissionRules, admitPod, removePod } from './admission.ts';
 import type { DevicePools } from './devices.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
-import type { TopologyPolicy } from './merge.ts';
+import { TOPOLOGY_POLICIES, type TopologyPolicy } from './merge.ts';
 import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
 import type { PodRequest } from './pod-request.ts';
 import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { MAX_DISTRIBUTED_CELLS } from './take.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
-import {
-  type Behaviour,
-  behaviourOf,
-  nearestBehaviour,
-  PREDICTED_VERSIONS,
-  UNPREDICTED_GATES,
-  unpredictedGates,
-} from './versions.ts';
+import { type Behaviour, behaviourOf, nearestBehaviour, PREDICTED_VERSIONS, UNPREDICTED_GATES } from './versions.ts';
 
 /** Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -68,7 +61,6 @@ export interface Unpredictable {
 
 class UnpredictableError extends Error {}
 
-const POLICIES: readonly string[] = ['none', 'best-effort', 'restricted', 'single-numa-node'];
 /** NUMA nodes of which the sets are tried: the kubelet's own default limit. */
 const MAX_CELLS = 8;
 
@@ -108,13 +100,14 @@ function behaviourFor({ version, nearest = false }: KubeletConfig) {
 }
 
 function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
-  const [gate] = unpredictedGates(config.version, config.featureGates);
+  const gate = Object.keys(UNPREDICTED_GATES).find((name) => config.featureGates?.[name]);
   if (gate !== undefined) {
-    throw new UnpredictableError(`the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]?.what} not predicted`);
+    throw new UnpredictableError(`the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]} not predicted`);
   }
-  const policy = config.topologyManager?.policy ?? 'none';
+  const policyText = config.topologyManager?.policy ?? 'none';
+  const policy = TOPOLOGY_POLICIES.find((one) => one === policyText);
   const scope = config.topologyManager?.scope ?? 'container';
-  if (!isTopologyPolicy(policy)) throw new UnpredictableError(`unknown topology manager policy ${policy}`);
+  if (policy === undefined) throw new UnpredictableError(`unknown topology manager policy ${policyText}`);
   if (scope !== 'container' && scope !== 'pod') throw new UnpredictableError(`unknown topology manager scope ${scope}`);
   const topology = topologyOf(config, policy, behaviour);
   return {
@@ -233,8 +226,4 @@ function checkReserved({ id, memory, hugePages = {}, reserved = {} }: CellMemory
   throw new UnpredictableError(
     `reservedMemory: ${reserved[wide]} bytes of ${wide} on NUMA node ${id}, which has ${sizes[wide] ?? 0}; reserve less`,
   );
-}
-
-function isTopologyPolicy(text: string): text is TopologyPolicy {
-  return POLICIES.includes(text);
 }

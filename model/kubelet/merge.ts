@@ -1,6 +1,7 @@
 import { bitCount, type Hint, isNarrower, type ProviderHints } from './provider.ts';
 
-export type TopologyPolicy = 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
+export const TOPOLOGY_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
+export type TopologyPolicy = (typeof TOPOLOGY_POLICIES)[number];
 
 export interface NumaInfo {
   /** All NUMA nodes, as bits. */

@@ -55,19 +55,13 @@ export function subMasks(mask: number): readonly number[] {
   return masks;
 }
 
+const REASONS = ['SMTAlignmentError', 'TopologyAffinityError', 'UnexpectedAdmissionError'] as const;
+
 /** The pod's status.reason, except `KubeletHangs`: it never answers, so there is no status. */
-export type RejectionReason =
-  | 'SMTAlignmentError'
-  | 'TopologyAffinityError'
-  | 'UnexpectedAdmissionError'
-  | 'KubeletHangs';
+export type RejectionReason = (typeof REASONS)[number] | 'KubeletHangs';
 
 /** Each has an Event with that reason. */
-export const REJECTIONS: readonly string[] = [
-  'SMTAlignmentError',
-  'TopologyAffinityError',
-  'UnexpectedAdmissionError',
-] satisfies RejectionReason[];
+export const REJECTIONS: readonly string[] = REASONS;
 
 /** Thrown only within the prediction. */
 export class Rejection extends Error {

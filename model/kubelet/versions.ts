@@ -16,8 +16,8 @@ export interface Behaviour {
 }
 
 interface Change {
-  /** A prerelease counts as its release. */
-  readonly versions: string;
+  /** The minor version of the first release, as which its prereleases count. */
+  readonly since: number;
   /** Number of the pull request in kubernetes/kubernetes. */
   readonly change: number;
   /** Below pkg/kubelet/cm. */
@@ -44,7 +44,7 @@ export const OLDEST_BEHAVIOUR: Behaviour = {
  */
 export const CHANGES: readonly Change[] = [
   {
-    versions: '>=1.36.0',
+    since: 36,
     change: 138244,
     file: 'devicemanager/topology_hints.go',
     what: 'device hints name only NUMA nodes that have such a device',
@@ -52,7 +52,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: { deviceHints: 'device-nodes' },
   },
   {
-    versions: '>=1.37.0',
+    since: 37,
     change: 139778,
     file: 'cpumanager/cpu_assignment.go',
     what: 'distribute-cpus-across-numa considers align-by-socket; not predicted together',
@@ -60,7 +60,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: { distributionSockets: 'not-predicted' },
   },
   {
-    versions: '>=1.37.0',
+    since: 37,
     change: 140314,
     file: 'cpumanager/state/checkpoint.go',
     what: 'cpu_manager_state version 4: pods and baselines in the JSON text `data`',
@@ -68,7 +68,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: {},
   },
   {
-    versions: '>=1.38.0',
+    since: 38,
     change: 139456,
     file: 'cpumanager/cpu_assignment.go',
     what: 'distribute-cpus-across-numa uses all NUMA nodes of the topology manager’s hint',
@@ -76,7 +76,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: { hintedNodes: 'minimum' },
   },
   {
-    versions: '>=1.38.0',
+    since: 38,
     change: 140730,
     file: 'cpumanager/cpu_assignment.go',
     what: 'distribute-cpus-across-numa with full-pcpus-only ends where parts of cores are free; earlier kubelets hang',
@@ -84,7 +84,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: { remainder: 'groups' },
   },
   {
-    versions: '>=1.38.0',
+    since: 38,
     change: 140766,
     file: 'cpumanager/cpu_assignment.go',
     what: 'distribute-cpus-across-cores takes one CPU of each core in turn, whatever the ids',
@@ -92,7 +92,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: { spread: 'by-core' },
   },
   {
-    versions: '>=1.38.0',
+    since: 38,
     change: 141238,
     file: 'cpumanager/cpu_assignment.go',
     what: 'distribute-cpus-across-cores with align-by-socket stays on a socket that has room',
@@ -100,7 +100,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: { spreadSockets: 'one-with-room' },
   },
   {
-    versions: '>=1.38.0',
+    since: 38,
     change: 141070,
     file: 'memorymanager/policy_static.go',
     what: 'after a restart, the pod-scope hint of memory comes from all containers of the pod',
@@ -108,7 +108,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: { restoredPodMemory: 'all-containers' },
   },
   {
-    versions: '>=1.38.0',
+    since: 38,
     change: 141041,
     file: 'cpumanager/policy_static.go',
     what: 'CPUs of a pod as a whole survive a restart; only with PodLevelResourceManagers, which is not predicted',
@@ -116,7 +116,7 @@ export const CHANGES: readonly Change[] = [
     behaviour: {},
   },
   {
-    versions: '>=1.38.0',
+    since: 38,
     change: 137534,
     file: 'devicemanager/manager.go',
     what: 'no device goes to two pods that are admitted at once; no prediction changes',
@@ -125,78 +125,42 @@ export const CHANGES: readonly Change[] = [
   },
 ];
 
-interface Gate {
-  readonly what: string;
-  /** Versions in which it is on without being set; '' for none. */
-  readonly onByDefault: string;
-}
-
-export const UNPREDICTED_GATES: Readonly<Record<string, Gate>> = {
+/** Feature gates, off by default, with effects that are not predicted. */
+export const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
   /** Alpha in 1.36, beta from 1.37 on (kubernetes #138738), and off in both. */
-  PodLevelResourceManagers: { what: 'pod-level managers are', onByDefault: '' },
+  PodLevelResourceManagers: 'pod-level managers are',
   /** Alpha since 1.32. */
-  InPlacePodVerticalScalingExclusiveCPUs: { what: 'resizes of exclusive CPUs are', onByDefault: '' },
+  InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',
   /** Alpha since 1.34. */
-  InPlacePodVerticalScalingExclusiveMemory: {
-    what: 'resizes of memory that the static manager gave out are',
-    onByDefault: '',
-  },
+  InPlacePodVerticalScalingExclusiveMemory: 'resizes of memory that the static manager gave out are',
 };
 
 const FIRST_MINOR = 33;
 const LAST_MINOR = 38;
 export const PREDICTED_VERSIONS = `1.${FIRST_MINOR} to 1.${LAST_MINOR}-alpha`;
 
-interface Version {
-  readonly minor: number;
-  readonly patch: number;
-}
-
 /** The behaviour of a kubelet version, or undefined if it is not predicted. @param text such as `v1.36.2` */
 export function behaviourOf(text: string): Behaviour | undefined {
-  const version = parseVersion(text);
-  if (version === undefined || version.minor < FIRST_MINOR || version.minor > LAST_MINOR) return undefined;
-  return behaviourAt(version);
+  const minor = minorOf(text);
+  return minor === undefined || minor < FIRST_MINOR || minor > LAST_MINOR ? undefined : behaviourAt(minor);
 }
 
 /** Undefined if it is no version. */
 export function nearestBehaviour(
   text: string,
 ): { readonly behaviour: Behaviour; readonly version: string } | undefined {
-  const version = parseVersion(text);
-  if (version === undefined) return undefined;
-  const minor = Math.min(LAST_MINOR, Math.max(FIRST_MINOR, version.minor));
-  return { behaviour: behaviourAt({ minor, patch: 0 }), version: `1.${minor}` };
+  const reported = minorOf(text);
+  if (reported === undefined) return undefined;
+  const minor = Math.min(LAST_MINOR, Math.max(FIRST_MINOR, reported));
+  return { behaviour: behaviourAt(minor), version: `1.${minor}` };
 }
 
-/** The gates with effects that are not predicted, and that are on in a kubelet of this version. */
-export function unpredictedGates(text: string, configured: Readonly<Record<string, boolean>> = {}): string[] {
-  const version = parseVersion(text);
-  return Object.entries(UNPREDICTED_GATES)
-    .filter(([name, { onByDefault }]) => configured[name] ?? (version !== undefined && isIn(version, onByDefault)))
-    .map(([name]) => name);
-}
-
-function behaviourAt(version: Version): Behaviour {
-  const changes = CHANGES.filter(({ versions }) => isIn(version, versions));
+function behaviourAt(minor: number): Behaviour {
+  const changes = CHANGES.filter(({ since }) => since <= minor);
   return Object.assign({ ...OLDEST_BEHAVIOUR }, ...changes.map(({ behaviour }) => behaviour));
 }
 
-function parseVersion(text: string): Version | undefined {
-  const match = /^v?1\.(\d{1,4})(?:\.(\d{1,4}))?(?:[.+-]|$)/.exec(text);
-  return match ? { minor: Number(match[1]), patch: Number(match[2] ?? 0) } : undefined;
-}
-
-/** Whether a version is in one of the ranges, which `||` separates. */
-export function isIn(version: Version, ranges: string): boolean {
-  return ranges.split('||').some((range) => {
-    const bounds = range.match(/(?:>=|<)1\.\d+\.\d+/g) ?? [];
-    return bounds.length > 0 && bounds.every((bound) => isWithin(version, bound));
-  });
-}
-
-function isWithin({ minor, patch }: Version, bound: string): boolean {
-  const [, boundMinor = 0, boundPatch = 0] = bound.replace(/^\D+/, '').split('.').map(Number);
-  const distance = minor === boundMinor ? patch - boundPatch : minor - boundMinor;
-  return bound.startsWith('<') ? distance < 0 : distance >= 0;
+function minorOf(text: string): number | undefined {
+  const match = /^v?1\.(\d{1,4})(?:\.\d{1,4})?(?:[.+-]|$)/.exec(text);
+  return match ? Number(match[1]) : undefined;
 }

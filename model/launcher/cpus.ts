@@ -54,11 +54,6 @@ export function pinnedCpus(vmi: VmiShape): LauncherCpus {
   return cpusByPurpose(vmi, ioThreads, ioThreads);
 }
 
-/** @throws ParseError as guestTopology */
-export function launcherNeeds(vmi: VmiShape): number {
-  return pinnedCpus(vmi).total;
-}
-
 function supplementalThreads(vmi: VmiShape): number {
   return vmi.spec.domain.ioThreads?.supplementalPoolThreadCount ?? 0;
 }

@@ -64,7 +64,7 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
       return [why];
     }
     const fault = vcpusUnknown ? undefined : checkCount(mask, guestVcpus({ metadata, spec }));
-    return fault === undefined ? [] : [`annotation ${CPU_MASK_ANNOTATION}: ${fault.message}`];
+    return fault === undefined ? [] : [`annotation ${CPU_MASK_ANNOTATION}: ${fault}`];
   } catch (error) {
     if (error instanceof ParseError) return [`annotation ${CPU_MASK_ANNOTATION}: ${error.message}`];
     throw error;

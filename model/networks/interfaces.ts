@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ParseError, quote } from '../errors.ts';
+import { groupBy } from '../lists.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../names.ts';
 import type { MetaShape, PodShape, VmiShape } from '../shapes.ts';
 import {
@@ -89,16 +90,11 @@ function named(
   attachments: readonly Attachment[],
   vmiNetworks: readonly { readonly name: string; readonly ref: NetworkRef }[],
 ): NetworkInterface[] {
-  const waiting = new Map<string, string[]>();
-  for (const { name, ref } of vmiNetworks) {
-    const names = waiting.get(refText(ref));
-    if (names === undefined) waiting.set(refText(ref), [name]);
-    else names.push(name);
-  }
+  const waiting = groupBy(vmiNetworks, ({ ref }) => refText(ref));
   return attachments.map((attachment, index): NetworkInterface => {
     const ref = { namespace: attachment.namespace, name: attachment.name };
     // Multus assigns names that the annotation does not have: net1, net2, by position in the list.
-    const name = waiting.get(refText(ref))?.shift() ?? attachment.interface ?? `net${index + 1}`;
+    const name = waiting.get(refText(ref))?.shift()?.name ?? attachment.interface ?? `net${index + 1}`;
     return { name, role: 'secondary', ref };
   });
 }

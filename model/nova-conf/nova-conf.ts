@@ -57,11 +57,6 @@ export function readNovaConf(config: OsloConfig): NovaHost {
   };
 }
 
-/** With which the kubelet assigns the same CPUs to pinned VMs as Nova did. @param online the host's online CPUs */
-export function reservedCpusFor({ dedicated }: NovaCpus, online: CpuSet): CpuSet | undefined {
-  return dedicated && online.minus(dedicated);
-}
-
 function cpusOf(config: OsloConfig, warnings: string[]): NovaCpus {
   const dedicated = cpuSpec(config, 'compute', 'cpu_dedicated_set');
   const shared = cpuSpec(config, 'compute', 'cpu_shared_set');

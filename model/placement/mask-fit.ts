@@ -40,7 +40,7 @@ export function fitMask({ mask, fixMismatch }: MaskRequest, { online, usable, pi
   if (pinsVMs === false) return NOT_APPLIED;
   const chosen = maskForHost(mask, online, fixMismatch);
   if ('fault' in chosen) {
-    return { fits: false, reason: 'host-cpus', short: 'node lacks CPUs of the CPU mask', text: chosen.fault.message };
+    return { fits: false, reason: 'host-cpus', short: 'node lacks CPUs of the CPU mask', text: chosen.fault };
   }
   const leavesNone = (entry: MaskEntry) => (entry === 'all' ? usable.isEmpty : !entry.intersects(usable));
   const empty = summaryOf(chosen.mask).distinct.find(leavesNone);

@@ -5,6 +5,7 @@ import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { cpusOf, type KubeletState } from '../kubelet/state.ts';
 import { stateText } from '../kubelet/usage.ts';
+import { groupBy } from '../lists.ts';
 import {
   alignsOrRefuses,
   keepsWholeCores,
@@ -158,14 +159,7 @@ interface EveryOrder<T, S> {
 
 /** Equal items and equal states are tried once. Too many tries: false, because there is no promise without a check. */
 export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: EveryOrder<T, S>): boolean {
-  const groups = new Map<string, T[]>();
-  for (const item of items) {
-    const key = keyOf(item);
-    const alike = groups.get(key);
-    if (alike) alike.push(item);
-    else groups.set(key, [item]);
-  }
-  const kinds = [...groups.values()];
+  const kinds = [...groupBy(items, keyOf).values()];
   const seen = new Set<string>();
   let tries = 0;
 

@@ -52,31 +52,6 @@ function packageFolder(file: string): string | undefined {
   return /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file)?.[0];
 }
 
-/** Inputs of the build that no bundle contains. */
-const READ = [
-  'LICENSE',
-  'build-console.ts',
-  'build.ts',
-  'console',
-  'native',
-  'package-lock.json',
-  'package.json',
-  'packaging',
-  'tsconfig.json',
-];
-
-/** The text of .dockerignore: the build's inputs, whose folders come from the bundles (`dist/inputs.json`). */
-export async function ignoreFile(dist: string): Promise<string> {
-  const inputs = JSON.parse(await readFile(join(dist, 'inputs.json'), 'utf8')) as Record<string, readonly string[]>;
-  const own = Object.values(inputs)
-    .flat()
-    .filter((file) => !file.includes('node_modules/') && !file.includes(':'));
-  const top = new Set([...READ, ...own.map((file) => file.split('/')[0] ?? file)]);
-  const lines = [...top].sort().map((name) => `!${name}`);
-  const head = '# Written by `npm run build:image -- --context`: what a build reads, and nothing else.';
-  return `${[head, '*', ...lines, '**/node_modules'].join('\n')}\n`;
-}
-
 interface Sources {
   readonly root: string;
   readonly dist: string;

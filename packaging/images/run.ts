@@ -1,10 +1,8 @@
-import { writeFile } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
 import { readArguments, required, runScript, UsageError } from '../arguments.ts';
-import { architectureOf, assemble, IMAGES, ignoreFile } from './assemble.ts';
+import { architectureOf, assemble, IMAGES } from './assemble.ts';
 
 const USAGE = `npm run build:image -- ${Object.keys(IMAGES).join('|')}... --out DIRECTORY [options]
-       npm run build:image -- --context
 
 Assembles what an image adds to its base: \`npm run build:image -- webhook --out images\` makes images/webhook, which is copied
 to / of a base that has Node.js at /nodejs/bin/node and glibc (Dockerfile), and its bill of materials, images/webhook.cdx.json.
@@ -12,7 +10,6 @@ to / of a base that has Node.js at /nodejs/bin/node and glibc (Dockerfile), and 
   --out DIRECTORY      where to
   --arch amd64|arm64   of the image (default: this machine's)
   --modules DIRECTORY  the node_modules with koffi's module for that architecture (default: the repository's)
-  --context            writes .dockerignore: what an engine is sent for a build
   --help
 
 Ends with 0; with 1 if something is missing; with 2 on wrong options.`;
@@ -25,11 +22,9 @@ async function main(args: readonly string[]): Promise<void> {
     out: { type: 'string' },
     arch: { type: 'string', default: process.arch },
     modules: { type: 'string', default: join(root, 'node_modules') },
-    context: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   });
   if (values.help) return console.log(`usage: ${USAGE}`);
-  if (values.context) return writeFile(join(root, '.dockerignore'), await ignoreFile(dist));
   const architecture = architectureOf(values.arch);
   if (architecture === undefined) throw new UsageError(`--arch ${values.arch}: images are for amd64 and arm64`);
   const out = required(values.out, 'out');

@@ -5,7 +5,7 @@ import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { type PinningState, readTopologyStatus } from '../../kube/node-topology.ts';
+import { nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
 import { type Change, cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
 import { createReportReflector } from '../../kube/report-reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
@@ -213,8 +213,8 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   }
 
   #reportChanged(node: string, raw: unknown): void {
-    const { status, error } = raw == null ? {} : readTopologyStatus(raw);
-    this.state.reportChanged(node, status, error);
+    const { data: status, error } = nodeTopologyStatus.nullish().safeParse(raw);
+    this.state.reportChanged(node, status ?? undefined, error);
     this.emit('pinnings', node, status?.pinning ?? []);
   }
 }

@@ -154,11 +154,8 @@ export class Fleet {
   }
 
   #add(name: string): MutableNode {
-    let node = this.#nodes.get(name);
-    if (node === undefined) {
-      node = { name, ...UNKNOWN_NODE };
-      this.#nodes.set(name, node);
-    }
+    const node = this.#nodes.get(name) ?? { name, ...UNKNOWN_NODE };
+    this.#nodes.set(name, node);
     return node;
   }
 

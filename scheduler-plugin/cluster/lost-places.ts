@@ -28,11 +28,8 @@ export class LostPlaces {
     const shape = trustedShape(node);
     // Checked before the host is prepared with its pods, which is most of the work.
     if (shape === undefined || !alignsOrRefuses(shape.empty)) return NONE;
-    let lost = this.#lost.get(name);
-    if (lost === undefined) {
-      lost = this.#compute(node);
-      this.#lost.set(name, lost);
-    }
+    const lost = this.#lost.get(name) ?? this.#compute(node);
+    this.#lost.set(name, lost);
     return lost;
   }
 

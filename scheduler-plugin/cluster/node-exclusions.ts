@@ -65,7 +65,10 @@ export class NodeExclusions {
     const minimum = before !== undefined && now() < before.latest ? before.seconds : 0;
     kinds.delete(key);
     const [earliest, latest] = [now() + minimum, now() + seconds];
-    const refused = refusedBy(rejected);
+    const refused =
+      rejected === undefined
+        ? refuse('refused-on-host', 'the node’s agent has refused such a pod')
+        : refuse('refused-by-kubelet', `its kubelet refused a pod of this shape: ${rejected}`);
     kinds.set(key, { refused, load: node.load, seconds, earliest, latest });
     this.#nodes.set(nodeName, kinds);
     for (const end of [minimum, seconds]) {
@@ -87,11 +90,4 @@ export class NodeExclusions {
       if (kinds.size === 0) this.#nodes.delete(node);
     }
   }
-}
-
-/** @param reason the kubelet's; undefined if the agent refused the pod */
-function refusedBy(reason: string | undefined): Refused {
-  return reason === undefined
-    ? refuse('refused-on-host', 'the node’s agent has refused such a pod')
-    : refuse('refused-by-kubelet', `its kubelet refused a pod of this shape: ${reason}`);
 }

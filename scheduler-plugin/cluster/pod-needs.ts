@@ -3,8 +3,8 @@ import type { Pod } from '../../kube/resources.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { isExempt } from '../../model/cni/decide.ts';
 import { reducedRequest } from '../../model/kubelet/pod-request.ts';
-import { isNetworkResource } from '../../model/kubelet/report.ts';
-import { DPU_EXEMPT_NAMESPACES, PLACED_RESOURCE } from '../../model/names.ts';
+import { isReportedResource } from '../../model/kubelet/report.ts';
+import { DPU_EXEMPT_NAMESPACES } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 
@@ -88,16 +88,11 @@ function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): b
   return dpuScope === 'all' || hasNetworkDevice(pod);
 }
 
-function isNoNetworkDevice(resource: string): boolean {
-  if (resource.startsWith('devices.kubevirt.io/') || resource === PLACED_RESOURCE) return true;
-  return isNetworkResource(resource);
-}
-
 /** A device that could be a virtual function of the DPU. Other extended resources (GPUs) count too: the safe side. */
 function hasNetworkDevice({ spec }: Pod): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some(
-      (name) => name.includes('/') && !isNoNetworkDevice(name),
+      (name) => name.includes('/') && isReportedResource(name),
     ),
   );
 }

@@ -11,11 +11,6 @@ import type { ObservedPod } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
-export interface LauncherEventsOptions {
-  readonly events: Pick<EventRecorder, 'record'>;
-  readonly active: () => boolean;
-}
-
 /** Older launchers were announced by the replica that was active then. */
 const MAX_AGE_MILLISECONDS = 60_000;
 /** Launchers whose announcement is remembered; more are not created in MAX_AGE_MILLISECONDS. */
@@ -33,28 +28,21 @@ const decision = z.object({
 });
 
 /** The webhook writes no Events: anyone can send it a review, while a launcher in the watch has passed admission. */
-export class LauncherEvents {
-  readonly #options: LauncherEventsOptions;
-  readonly #announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
-
-  constructor(options: LauncherEventsOptions) {
-    this.#options = options;
-  }
-
-  seen(pod: ObservedPod): void {
-    const { events, active } = this.#options;
+export function launcherAnnouncer(events: Pick<EventRecorder, 'record'>, active: () => boolean) {
+  const announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
+  return (pod: ObservedPod): void => {
     const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
     const text = annotations?.[DECISION_ANNOTATION];
     if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;
-    if (this.#announced.has(uid) || !active()) return;
+    if (announced.has(uid) || !active()) return;
     // Not for a launcher without a readable time either.
     if (!(Date.now() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
     const launcher = recognizeLauncher(pod);
     if (launcher.kind !== 'launcher') return;
-    this.#announced.set(uid, true);
+    announced.set(uid, true);
     const vmi = vmiObject(namespace, launcher.vmi);
     for (const event of launcherEventsOf(text)) events.record(vmi, event);
-  }
+  };
 }
 
 /** The Events that describe a decision annotation; none if it cannot be read. */
@@ -97,34 +85,26 @@ export function agentAnnouncer(events: Pick<EventRecorder, 'record'>, log: Exten
   };
 }
 
-export interface QuarantineOptions {
+interface QuarantineOptions {
   readonly faults: ReadonlyMap<string, ReportFault>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
   readonly metrics: Pick<ExtenderMetrics, 'quarantinedReports'>;
 }
 
-export class Quarantine {
-  readonly #options: QuarantineOptions;
-
-  constructor(options: QuarantineOptions) {
-    this.#options = options;
-  }
-
-  changed(node: string, fault: ReportFault | undefined): void {
-    const { faults, metrics } = this.#options;
-    metrics.quarantinedReports.set(faults.size);
-    if (fault !== undefined) this.#announce(node, fault);
-  }
-
-  announceAll(): void {
-    for (const [node, fault] of this.#options.faults) this.#announce(node, fault);
-  }
-
-  #announce(node: string, { message }: ReportFault): void {
-    const { events, active } = this.#options;
+export function createQuarantine({ faults, events, active, metrics }: QuarantineOptions) {
+  const announce = (node: string, { message }: ReportFault): void => {
     if (!active()) return;
     const text = `${message}; Plumbline ignores this node's report`;
     events.record(nodeTarget(node), { type: 'Warning', reason: 'ReportQuarantined', message: text });
-  }
+  };
+  return {
+    changed(node: string, fault: ReportFault | undefined): void {
+      metrics.quarantinedReports.set(faults.size);
+      if (fault !== undefined) announce(node, fault);
+    },
+    announceAll(): void {
+      for (const [node, fault] of faults) announce(node, fault);
+    },
+  };
 }

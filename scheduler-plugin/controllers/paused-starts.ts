@@ -13,7 +13,7 @@ import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { WorkQueue } from './fair-queue.ts';
 
 export interface PausedStartsOptions {
-  readonly writer: StartWriter;
+  readonly client: Pick<KubeClient, 'patch' | 'replace'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly active: () => boolean;
   readonly onResumed: () => void;
@@ -102,7 +102,7 @@ export class PausedStarts {
     const step = nextStep(vmi, this.#vms.pinningOf(vmi));
     switch (step.do) {
       case 'record':
-        return this.#options.writer.record(vmi, step.record, 'as seen');
+        return this.#record(vmi, step.record, vmi.version);
       case 'unpause':
         return this.#unpause(vmi);
       case 'wait':
@@ -116,16 +116,25 @@ export class PausedStarts {
   }
 
   async #unpause(vmi: MaskedInstance): Promise<void> {
-    const { writer, onResumed } = this.#options;
+    const { client, onResumed } = this.#options;
     const progress = this.#progressOf(vmi);
     if (!progress.resumed) {
-      await writer.unpause(vmi);
+      // KubeVirt's subresource: conflict (409) while it is not Running, not Paused, or in a snapshot.
+      await client.replace(`${pathOf('subresources.kubevirt.io', vmi)}/unpause`, {});
       progress.resumed = true;
       onResumed();
       const message = `every vCPU is on its CPUs on node ${vmi.node}: the VM runs`;
       this.#announce(vmi, { type: 'Normal', reason: 'ResumedAfterPinning', message });
     }
-    await writer.record(vmi, { state: 'resumed' }, 'whatever it is');
+    await this.#record(vmi, { state: 'resumed' });
+  }
+
+  /** @param resourceVersion to write only if the VMI has not changed since it was read */
+  async #record(vmi: MaskedInstance, next: PausedStart, resourceVersion?: string): Promise<void> {
+    const annotations = { [PAUSED_START_ANNOTATION]: formatPausedStart(next) };
+    // The uid protects a later VMI of the same name.
+    const metadata = { uid: vmi.uid, annotations, ...(resourceVersion && { resourceVersion }) };
+    await this.#options.client.patch(pathOf('kubevirt.io', vmi), 'application/merge-patch+json', { metadata });
   }
 
   #wait(key: string, vmi: MaskedInstance): void {
@@ -167,24 +176,8 @@ export class PausedStarts {
   }
 }
 
-export type StartWriter = ReturnType<typeof createStartWriter>;
-
-export function createStartWriter(client: Pick<KubeClient, 'patch' | 'replace'>) {
-  const path = (group: string, { namespace, name }: MaskedInstance) =>
-    `/apis/${group}/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
-  return {
-    /** @param seen `as seen` to write only if the VMI has not changed since it was read */
-    async record(vmi: MaskedInstance, next: PausedStart, seen: 'as seen' | 'whatever it is') {
-      const annotations = { [PAUSED_START_ANNOTATION]: formatPausedStart(next) };
-      // The uid protects a later VMI of the same name.
-      const metadata = { uid: vmi.uid, annotations, ...(seen === 'as seen' && { resourceVersion: vmi.version }) };
-      await client.patch(path('kubevirt.io', vmi), 'application/merge-patch+json', { metadata });
-    },
-    /** Unpauses through KubeVirt's subresource: conflict (409) while it is not Running, not Paused, or in a snapshot. */
-    async unpause(vmi: MaskedInstance) {
-      await client.replace(`${path('subresources.kubevirt.io', vmi)}/unpause`, {});
-    },
-  };
+function pathOf(group: string, { namespace, name }: MaskedInstance): string {
+  return `/apis/${group}/v1/namespaces/${namespace}/virtualmachineinstances/${name}`;
 }
 
 export interface ReportedPinning extends PinningReport {

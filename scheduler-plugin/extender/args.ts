@@ -89,7 +89,7 @@ export function parseExtenderArgs(body: unknown): ExtenderArgs {
 }
 
 const numPdbViolations = z.number().int().nullish();
-const extenderPreemptionArgs = z.object({
+export const extenderPreemptionArgs = z.object({
   Pod: pod.superRefine(limitAmounts),
   NodeNameToVictims: map(
     name,
@@ -106,11 +106,6 @@ const extenderPreemptionArgs = z.object({
   ).nullish(),
 });
 export type ExtenderPreemptionArgs = z.infer<typeof extenderPreemptionArgs>;
-
-/** @throws ArgsError if the body is not ExtenderPreemptionArgs */
-export function parseExtenderPreemptionArgs(body: unknown): ExtenderPreemptionArgs {
-  return parseBody(extenderPreemptionArgs, body, 'ExtenderPreemptionArgs');
-}
 
 /** @throws ArgsError if the body does not match the schema; `expected` is the name of the type */
 export function parseBody<S extends z.ZodType>(schema: S, body: unknown, expected: string): z.output<S> {
@@ -149,20 +144,8 @@ export function softTopologyKeys({ spec }: SchedulingPod): readonly string[] {
   return [...keys].slice(0, MAX_KEYS);
 }
 
-/** Source: k8s.io/kube-scheduler/extender/v1/types.go. */
-export interface ExtenderFilterResult {
-  readonly Nodes: { readonly metadata: object; readonly items: readonly NodeObject[] } | null;
-  readonly NodeNames: readonly string[] | null;
-  readonly FailedNodes: Readonly<Record<string, string>> | null;
-  readonly FailedAndUnresolvableNodes: Readonly<Record<string, string>> | null;
-  readonly Error: string;
-}
-
 /** All in FailedAndUnresolvableNodes: preemption cannot help (ADR 0022). @param nodes if the scheduler sent objects */
-export function filterResult(
-  { answers, refusals }: FilterOutcome,
-  nodes: readonly NodeObject[] | undefined,
-): ExtenderFilterResult {
+export function filterResult({ answers, refusals }: FilterOutcome, nodes: readonly NodeObject[] | undefined) {
   const names = answers.map(({ node }) => node);
   const passed = new Set(names);
   return {
@@ -176,6 +159,6 @@ export function filterResult(
 }
 
 /** The scheduler treats this as a failure of the extender: it retries the pod with backoff, on no node. */
-export function filterError(message: string): ExtenderFilterResult {
+export function filterError(message: string) {
   return { Nodes: null, NodeNames: null, FailedNodes: null, FailedAndUnresolvableNodes: null, Error: message };
 }

@@ -1,7 +1,7 @@
 import { unpredictableFor, withFreeResources, withoutPods } from '../../model/placement/needs.ts';
 import { judgeHost, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import { predictionSeconds } from '../filter/node-verdicts.ts';
-import { type ExtenderPreemptionArgs, parseExtenderPreemptionArgs } from './args.ts';
+import { type ExtenderPreemptionArgs, extenderPreemptionArgs, parseBody } from './args.ts';
 import type { Extender } from './extender.ts';
 
 /**
@@ -11,7 +11,7 @@ import type { Extender } from './extender.ts';
  * ParseError
  */
 export function preempt(extender: Extender, policy: UnpredictablePolicy, body: unknown) {
-  const args = parseExtenderPreemptionArgs(body);
+  const args = parseBody(extenderPreemptionArgs, body, 'ExtenderPreemptionArgs');
   extender.assertActive();
   const needs = extender.needsOf(args.Pod);
   const { fleet, reservations } = extender.state;

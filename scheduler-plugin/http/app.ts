@@ -72,7 +72,7 @@ export function createExtenderApp(options: ExtenderAppOptions) {
   router.post('/prioritize', answer('prioritize'), answerError('prioritize', refusedCalls, options));
   router.post('/preempt', answer('preempt'), answerError('preempt', refusedCalls, options));
   const explained = (response: Response, explanation: object) => {
-    sendIndented(response, explanation);
+    send(response, 200, 'application/json', `${JSON.stringify(explanation, null, 2)}\n`);
     refusedCalls.answered('explain');
   };
   router
@@ -160,8 +160,4 @@ function send(response: ServerResponse, status: number, type: string, text: stri
 
 function sendText(response: ServerResponse, status: number, text: string): void {
   send(response, status, 'text/plain; charset=utf-8', `${text}\n`);
-}
-
-function sendIndented(response: ServerResponse, object: object): void {
-  send(response, 200, 'application/json', `${JSON.stringify(object, null, 2)}\n`);
 }

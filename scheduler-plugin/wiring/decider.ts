@@ -9,10 +9,10 @@ import { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import { Evictions, stuckPodOf, whyStuck } from '../controllers/evictions.ts';
-import { agentAnnouncer, LauncherEvents, Quarantine } from '../controllers/launcher-events.ts';
+import { agentAnnouncer, createQuarantine, launcherAnnouncer } from '../controllers/launcher-events.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { NodeWriter } from '../controllers/node-writer.ts';
-import { createStartWriter, PausedStarts } from '../controllers/paused-starts.ts';
+import { PausedStarts } from '../controllers/paused-starts.ts';
 import { createPredictionCheck } from '../controllers/prediction-check.ts';
 import { Recheck } from '../controllers/recheck.ts';
 import { Extender } from '../extender/extender.ts';
@@ -89,8 +89,7 @@ export function createDecider(options: DeciderOptions) {
     if (why !== undefined) evictions.consider(pod, why);
   };
   const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
-  const quarantine = new Quarantine({ faults, events, active, metrics });
-  const launcherEvents = new LauncherEvents({ events, active });
+  const quarantine = createQuarantine({ faults, events, active, metrics });
   const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
 
   const judging = { state, cluster, replica, verdicts, recheck, reader, decisions, decisionLog };
@@ -118,7 +117,7 @@ export function createDecider(options: DeciderOptions) {
     if (verdict?.state === 'dead') for (const pod of state.startingOn(node)) evictIfStuck(pod);
   });
   cluster
-    .on('pod', (pod) => launcherEvents.seen(pod))
+    .on('pod', launcherAnnouncer(events, active))
     .on('dpuLease', (node, lease) => dpuHealth.leaseChanged(node, lease))
     .on('pinnings', (node, pinnings) => masks.starts.reported(node, pinnings));
 
@@ -152,8 +151,7 @@ interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'me
 }
 
 function createCpuMasks({ client, events, fleet, metrics, active, log, now }: CpuMasksOptions) {
-  const writer = createStartWriter(client);
-  const starts = new PausedStarts({ writer, events, active, onResumed: () => metrics.resumed.inc(), log, now });
+  const starts = new PausedStarts({ client, events, active, onResumed: () => metrics.resumed.inc(), log, now });
   const vms = createMaskedVms({ client, onInstance: (key, instance) => starts.changed(key, instance), log, now });
   const survey = createMaskSurvey({
     fleet,

@@ -136,7 +136,8 @@ describe('reviews with a hostile field, generated from the schemas', () => {
       '/apis/plumbline.dev/v1alpha1/nodetopologies': names.map((name) => ({ metadata: { name }, status })),
       '/api/v1/namespaces': [],
     });
-    const view = createClusterView({ ...EMPTY_CONTEXT }, { client, log: silent, now: monotonicSeconds });
+    const onQuarantined = () => undefined;
+    const view = createClusterView({ ...EMPTY_CONTEXT }, { client, log: silent, now: monotonicSeconds, onQuarantined });
     void view.run(stop.signal);
     while (view.problem !== undefined) await new Promise((resolve) => setImmediate(resolve));
     const options = optionsOf({ view, lookUpVmi: async () => ({ kind: 'found', vmi: vmiVector() }) });

@@ -75,8 +75,9 @@ function checkValidate(one: Vectors['validate'][number]): Verdict {
   return refusable(one.mask, one.error === 'crash', () => {
     const mask = parseMask(one.mask);
     const online = CpuSet.range(0, one.hostCpus - 1);
-    const fault = checkCount(mask, one.vcpus) ?? (one.maskUnchanged === true ? undefined : checkHost(mask, online));
-    return differs(fault?.code, one.ok ? undefined : one.error === 'host-size' ? 'host-cpus' : one.error);
+    const faultOfHost = one.maskUnchanged === true || !checkHost(mask, online) ? undefined : 'host-size';
+    const fault = checkCount(mask, one.vcpus) === undefined ? faultOfHost : 'count';
+    return differs(fault, one.ok ? undefined : one.error);
   });
 }
 

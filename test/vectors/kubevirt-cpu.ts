@@ -1,6 +1,6 @@
 import { alignedCpus, isAligned } from '../../model/alignment.ts';
 import { podResourcesOf } from '../../model/launcher/containers.ts';
-import { EVEN_PARITY_ANNOTATION, launcherCpus, launcherNeeds } from '../../model/launcher/cpus.ts';
+import { EVEN_PARITY_ANNOTATION, launcherCpus, pinnedCpus } from '../../model/launcher/cpus.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
 import { alignmentOf, container, launcher } from '../model/admission/facts.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
@@ -51,7 +51,7 @@ function checkDedicated(one: CpuCase): Verdict {
     request: request && String(total),
     limit: limit && String(total),
     cpusetSize: cpusetSize && (total === vcpus ? 'cores' : `cores+${total - vcpus}`),
-    needs: one.launcherNeeds && launcherNeeds(vmi),
+    needs: one.launcherNeeds && pinnedCpus(vmi).total,
     aligned: one.alignedTo2 === undefined ? undefined : isAligned(total, 2),
   };
   return differs(actual, { request, limit, cpusetSize, needs: one.launcherNeeds, aligned: one.alignedTo2 });
@@ -68,7 +68,7 @@ function checkPadding(one: CpuCase): Verdict {
   };
   const unpadded = one.vmiCpu.isolateEmulatorThread === true ? 'aligned' : 'not-isolated';
   return differs(
-    { first: decide(from), second: decide(padded), room: padded >= launcherNeeds(vmi) },
+    { first: decide(from), second: decide(padded), room: padded >= pinnedCpus(vmi).total },
     { first: unpadded === 'aligned' && padded > from ? padded : unpadded, second: unpadded, room: true },
   );
 }

@@ -159,7 +159,8 @@ async function request(
     object = await client.get(path, options);
   } catch (error) {
     if (isNotFound(error)) return { answer: { kind: 'absent' }, isPassing: false };
-    return { answer: { kind: 'unreadable', why: (error as Error).message }, isPassing: isPassingError(error) };
+    const isPassing = error instanceof KubeError && (error.status === 0 || error.status === 429 || error.status >= 500);
+    return { answer: { kind: 'unreadable', why: (error as Error).message }, isPassing };
   }
   const result = virtualMachineInstance.safeParse(object);
   if (!result.success) {
@@ -169,9 +170,4 @@ async function request(
   const current = result.data.metadata.uid ?? '';
   if (current === uid) return { answer: { kind: 'found', vmi: result.data }, isPassing: false };
   return { answer: { kind: 'replaced', uid: current }, isPassing: false };
-}
-
-/** Whether an error is temporary: no response, too many requests, or a server error. */
-function isPassingError(error: unknown): boolean {
-  return error instanceof KubeError && (error.status === 0 || error.status === 429 || error.status >= 500);
 }

@@ -9,10 +9,9 @@ import type { Plugin } from '../../model/networks/cni-config.ts';
 import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
 import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
-import type { ReportFault } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { type CacheOptions, createNodeCache, LIST_PAGE_OBJECTS } from './node-cache.ts';
+import { type CacheOptions, createNodeCache, LIST_PAGE_OBJECTS, type NodeCacheOptions } from './node-cache.ts';
 
 export const VMI_PATH = '/apis/kubevirt.io/v1';
 
@@ -148,14 +147,9 @@ export type ClusterView = ReturnType<typeof createClusterView>;
 
 export const namespaceSchema = z.object({ metadata: objectMeta.pick({ name: true, namespace: true }) });
 
-export interface ClusterViewOptions extends CacheOptions {
-  /** Called with the quarantined reports, by node, whenever they are computed. */
-  readonly onQuarantined?: (faults: ReadonlyMap<string, ReportFault>) => void;
-}
-
-export function createClusterView(configured: ConfiguredContext, options: ClusterViewOptions) {
+export function createClusterView(configured: ConfiguredContext, options: NodeCacheOptions) {
   const nads = createNadCache(options);
-  const nodes = createNodeCache({ ...options, onQuarantined: options.onQuarantined ?? (() => undefined) });
+  const nodes = createNodeCache(options);
   const vmis = createVmiCache(options);
   const context = createNetworkContextCache(configured, options);
   // OVN-Kubernetes requires the label when the namespace is created, so only labelled namespaces are watched.

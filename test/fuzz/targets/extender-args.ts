@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
-import { assertBoundedJson, JsonTooLarge } from '../../../runtime/json-bounds.ts';
+import { assertBoundedJson, BodyError } from '../../../runtime/json-bounds.ts';
 import { ArgsError, filterResult, parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
 import { NotNow } from '../../../scheduler-plugin/extender/extender.ts';
 import { extenderOf, statusOf } from '../../scheduler-plugin/extender-fixture.ts';
@@ -100,7 +100,7 @@ export const extenderArgs: Target<string> = {
     })),
   ),
   judge(text) {
-    const parsed = parsedOrRefused(() => read(text), SyntaxError, ArgsError, ParseError, NotNow, JsonTooLarge);
+    const parsed = parsedOrRefused(() => read(text), SyntaxError, ArgsError, ParseError, NotNow, BodyError);
     if (parsed === undefined) return 'refused';
     const { names, nodes, answer } = parsed.value;
     assert.ok(answer.length < 6 * 220, `an answer of ${answer.length} characters`);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { CpuSet } from '../../../model/cpu-set.ts';
 import { ParseError } from '../../../model/errors.ts';
-import { parseOsloConfig, readNovaConf, reservedCpusFor } from '../../../model/nova-conf/nova-conf.ts';
+import { parseOsloConfig, readNovaConf } from '../../../model/nova-conf/nova-conf.ts';
 
 const parse = (...texts: string[]) =>
   parseOsloConfig(texts.map((text, index) => ({ name: index === 0 ? 'nova.conf' : `${index}.conf`, text })));
@@ -93,10 +92,9 @@ describe('nova.conf: locations of networks', () => {
 });
 
 describe('nova.conf: CPUs', () => {
-  it('the kubelet reserves the CPUs that pinned guests did not have', () => {
+  it('of pinned guests and of all others are read', () => {
     const { cpus } = read('[compute]\ncpu_dedicated_set = 2-15,^8\ncpu_shared_set = 1');
     assert.equal(`${cpus.dedicated} ${cpus.shared}`, '2-7,9-15 1');
-    assert.equal(`${reservedCpusFor(cpus, CpuSet.parse('0-15'))}`, '0-1,8');
   });
 
   it('vcpu_pin_set of older files is read', () => {

@@ -6,7 +6,11 @@ import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { DECISION_ANNOTATION } from '../../../model/names.ts';
 import type { MaskedVm } from '../../../model/placement/mask-fit.ts';
 import { type ObservedPod, observedPod } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { LauncherEvents, launcherEventsOf, Quarantine } from '../../../scheduler-plugin/controllers/launcher-events.ts';
+import {
+  createQuarantine,
+  launcherAnnouncer,
+  launcherEventsOf,
+} from '../../../scheduler-plugin/controllers/launcher-events.ts';
 import { createMaskSurvey, type MaskCounts } from '../../../scheduler-plugin/controllers/mask-survey.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
 
@@ -128,11 +132,8 @@ function launcher({ uid = 'p1', label = 'virt-launcher', seconds = 10 } = {}) {
 function stage() {
   const recorded: [EventTarget, EventText][] = [];
   const replica = { active: true };
-  const launcherEvents = new LauncherEvents({
-    events: { record: (target, event) => void recorded.push([target, event]) },
-    active: () => replica.active,
-  });
-  return { seen: (pod: ObservedPod) => launcherEvents.seen(pod), recorded, replica };
+  const events = { record: (target: EventTarget, event: EventText) => void recorded.push([target, event]) };
+  return { seen: launcherAnnouncer(events, () => replica.active), recorded, replica };
 }
 describe('the Events about a launcher', () => {
   it('are on its VMI, once for each launcher', () => {
@@ -190,7 +191,7 @@ describe('quarantined reports', () => {
     const faults = new Map([['n1', { code: 'contradiction', message: 'the report lies' } as const]]);
     const [events, counts]: [unknown[], number[]] = [[], []];
     let active = false;
-    const quarantine = new Quarantine({
+    const quarantine = createQuarantine({
       faults,
       events: { record: (...event) => void events.push(event) },
       active: () => active,

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { formatPausedStart, parsePausedStart } from '../../../model/launcher/paused-start.ts';
+import { parsePausedStart } from '../../../model/launcher/paused-start.ts';
 import type { MaskedInstance } from '../../../scheduler-plugin/cluster/masked-vms.ts';
-import {
-  createStartWriter,
-  PausedStarts,
-  type StartWriter,
-} from '../../../scheduler-plugin/controllers/paused-starts.ts';
+import { PausedStarts } from '../../../scheduler-plugin/controllers/paused-starts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
 const KEY = 'default/vm';
@@ -17,6 +13,12 @@ const T2 = '2026-11-01T10:05:00Z';
 interface Replica {
   readonly starts: PausedStarts;
   active: boolean;
+}
+
+interface Written {
+  readonly uid: string;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly resourceVersion?: string;
 }
 
 /** A VMI in the API server, with KubeVirt behind it, and replicas of the extender that watch it. */
@@ -45,14 +47,18 @@ class World {
   readonly #replicas: Replica[] = [];
   #version = 1;
 
-  readonly #writer: StartWriter = {
-    record: async (vmi, next, seen) => {
+  readonly calls: unknown[][] = [];
+  readonly #client: Pick<KubeClient, 'patch' | 'replace'> = {
+    patch: async (...call) => {
+      this.calls.push(call);
       const failure = this.recordFailures.shift();
       if (failure) throw failure;
-      if (vmi.uid !== this.vmi.uid || (seen === 'as seen' && vmi.version !== this.vmi.version)) throw conflict();
-      this.#set({ record: parsePausedStart(formatPausedStart(next)) });
+      const { uid, annotations, resourceVersion = this.vmi.version } = (call[2] as { metadata: Written }).metadata;
+      if (uid !== this.vmi.uid || resourceVersion !== this.vmi.version) throw conflict();
+      this.#set({ record: parsePausedStart(annotations['plumbline.dev/paused-start']) });
     },
-    unpause: async () => {
+    replace: async (...call) => {
+      this.calls.push(call);
       const failure = this.unpauseFailures.shift();
       if (failure) throw failure;
       if (this.vmi.paused === undefined) throw conflict();
@@ -67,7 +73,7 @@ class World {
     const replica: Replica = {
       active,
       starts: new PausedStarts({
-        writer: this.#writer,
+        client: this.#client,
         events: { record: (_, { reason, message }) => void this.events.push(`${reason}: ${message}`) },
         active: () => replica.active,
         onResumed: () => undefined,
@@ -231,26 +237,20 @@ describe('paused starts that wait for pinning', () => {
 
 describe('the record of a start', () => {
   it('is written to the VMI with that uid, and with its version only if the VMI must be unchanged', async () => {
-    const calls: unknown[] = [];
-    const writer = createStartWriter({
-      patch: async (...call: unknown[]) => void calls.push(call),
-      replace: async (...call: unknown[]) => void calls.push(call),
-    } as unknown as KubeClient);
-    const { vmi } = new World();
-    await writer.record(vmi, { state: 'paused', since: 'T' }, 'as seen');
-    await writer.record(vmi, { state: 'resumed' }, 'whatever it is');
-    await writer.unpause(vmi);
+    const world = new World();
+    await world.start();
+    await world.report('pinned');
     const path = '/v1/namespaces/default/virtualmachineinstances/vm';
     const annotations = (text: string) => ({ 'plumbline.dev/paused-start': text });
     const merge = 'application/merge-patch+json';
-    assert.deepEqual(calls, [
+    assert.deepEqual(world.calls, [
       [
         `/apis/kubevirt.io${path}`,
         merge,
-        { metadata: { uid: 'vmi-1', annotations: annotations('paused T'), resourceVersion: '1' } },
+        { metadata: { uid: 'vmi-1', annotations: annotations(`paused ${T1}`), resourceVersion: '1' } },
       ],
-      [`/apis/kubevirt.io${path}`, merge, { metadata: { uid: 'vmi-1', annotations: annotations('resumed') } }],
       [`/apis/subresources.kubevirt.io${path}/unpause`, {}],
+      [`/apis/kubevirt.io${path}`, merge, { metadata: { uid: 'vmi-1', annotations: annotations('resumed') } }],
     ]);
   });
 });

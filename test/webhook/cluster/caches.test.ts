@@ -102,7 +102,7 @@ describe('the cluster view', () => {
       { [NAMESPACES]: namespaces, [NADS]: [primary('a'), primary('b', 'other')], [NODES]: [], [REPORTS]: [] },
       [NADS],
     );
-    const view = createClusterView(EMPTY_CONTEXT, optionsOf(lists));
+    const view = createClusterView(EMPTY_CONTEXT, { ...optionsOf(lists), onQuarantined: () => undefined });
     assert.match(String(view.problem), /^not synced yet: namespaces, network definitions, nodes, node reports, VMIs, /);
     void view.run(running.signal);
     await lists.release(NADS);
