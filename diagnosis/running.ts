@@ -140,11 +140,13 @@ export function runningMaskedVm(facts: MaskedVmFacts, at: string, pause: Instanc
 export function pausedGuest(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause[] {
   const cause = pausedVm(facts, at, pause);
   if (facts.node?.silent !== true || !pause.atStart) return [cause];
-  return [...byLastReport(facts.node, at, [cause])].reverse();
+  if (facts.node.pinning === undefined) return [cause, agentSilent(at)];
+  return byLastReport(facts.node, at, [cause]).reverse();
 }
 
 function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceFacts['pause']>): Cause {
-  if (pause.atStart && facts.node !== undefined) return beforePinning(facts, at, facts.node.pinning, pause.since);
+  const { node } = facts;
+  if (pause.atStart && node !== undefined) return beforePinning({ ...facts, node }, at, pause.since);
   const text = `it is on ${at} and does not run${pause.text === '' ? '' : `: ${pause.text}`}`;
   const { name, namespace } = facts;
   const unpause = virtctl('unpause', 'vmi', name, '-n', namespace);
@@ -154,17 +156,20 @@ function pausedVm(facts: PausedVmFacts, at: string, pause: NonNullable<InstanceF
 /** Seconds from the pause after which the agent or the extender is at fault: together they need a few. */
 const START_SECONDS = 60;
 
-function beforePinning(
-  facts: Omit<PausedVmFacts, 'node'>,
-  at: string,
-  pinning: NodeStateFacts['pinning'],
-  since: string,
-): Cause {
+function beforePinning(facts: MaskedVmFacts, at: string, since: string): Cause {
+  const { pinning } = facts.node;
   const waits = `it is on ${at} and does not run until its vCPUs are pinned`;
   const pausedSeconds = ((facts.now ?? Number.NaN) - Date.parse(since)) / 1000;
   if (pinning === undefined) {
     const missing = `${waits}; its agent has not reported yet`;
-    if (pausedSeconds <= START_SECONDS) return { reason: 'Starting', text: missing, remedies: [] };
+    if (pausedSeconds <= START_SECONDS && !facts.node.silent) {
+      const wait = remedy(
+        'wait',
+        'the agent pins it within seconds; if it stays paused, check the agent',
+        plumbline('doctor', 'agents'),
+      );
+      return { reason: 'Starting', text: missing, remedies: [wait] };
+    }
     const look = remedy(
       'check-agent',
       `check whether the agent on ${at} runs and has found its QEMU`,

@@ -28,7 +28,6 @@ export const LANES: readonly (readonly string[])[] = [
     'kubevirt',
     'lab',
     'lanes.test.ts',
-    'lint.test.ts',
     'manifests',
     'model',
   ],

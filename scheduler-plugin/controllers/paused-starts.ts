@@ -76,6 +76,8 @@ export class PausedStarts {
     if (vmi === undefined || !active()) return;
     try {
       await this.#takeStep(key, vmi);
+      const progress = this.#progress.get(vmi.uid);
+      if (progress) progress.conflictsSince = undefined;
     } catch (err) {
       if (isNotFound(err)) return;
       const fields = { err, vmi: key, node: vmi.node };

@@ -448,7 +448,9 @@ export const STATE_TABLE: readonly StateCase[] = [
     },
   }),
 
-  one('just started, and its agent has not reported', ['paused', 'waiting', 'Starting'], [], { ...PAUSED_MASKED }),
+  one('just started, and its agent has not reported', ['paused', 'waiting', 'Starting'], ['wait'], {
+    ...PAUSED_MASKED,
+  }),
   one('paused until its agent reports', ['paused', 'broken', 'PinningNotReported'], ['check-agent'], {
     ...PAUSED_MASKED,
     vmi: pausedVmi(`paused ${SECONDS_AGO(130)}`, SECONDS_AGO(130)),

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { cycles, faultsIn, forbidden } from './check.ts';
 import { type Import, importsOf } from './graph.ts';
-import { daemonSources, rawTypesKept } from './raw-types.ts';
 import { type ImportRule, RULES } from './rules.ts';
 
 const one = (file: string, target: string): Import => ({ file, target, isPackage: false });
@@ -95,24 +94,6 @@ describe('the imports of a source file', () => {
         importsOf('kube/thing.ts', text).map(({ target }) => target),
         targets,
       );
-    });
-  }
-});
-
-describe('the caches of the daemons', () => {
-  it('keep no whole object', () => assert.deepEqual(rawTypesKept(daemonSources(root)), []));
-
-  for (const [label, line] of [
-    ['a map of lists', 'const pods: Map<string, readonly Pod[]> = new Map();'],
-    ['a private field', '  #last: Pod | undefined;'],
-  ] as const) {
-    it(`may not be ${label} of whole objects`, () => {
-      const files = new Map([
-        ['a.ts', 'export type Pod = z.infer<typeof pod>;'],
-        ['b.ts', line],
-        ['c.ts', line.replace('Pod', 'PodView')],
-      ]);
-      assert.equal(rawTypesKept(files).length, 1);
     });
   }
 });

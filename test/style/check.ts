@@ -1,7 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
-import { faultsOfFolders } from './docstrings.ts';
 import { type Prose, proseOfHashComments, proseOfMarkdown, proseOfSource, sentencesOfMarkdown } from './prose.ts';
 import { MAX_SENTENCE_WORDS, PATTERNS, type StyleRule, WORDS } from './words.ts';
 
@@ -77,15 +76,12 @@ export function faultsIn(root: string): StyleFault[] {
     .toString()
     .split('\0')
     .filter((file) => file !== '' && !SKIPPED.some((skipped) => file.includes(skipped)));
-  return [
-    ...faultsOfFolders(root, files),
-    ...files.flatMap((file) => {
-      const extension = extname(file);
-      if (!['.md', '.ts', '.tsx', '.yaml', '.sh'].includes(extension)) return [];
-      const text = readIfThere(join(root, file));
-      return extension === '.md' ? faultsOfPage(file, text) : faultsOfSource(file, text);
-    }),
-  ];
+  return files.flatMap((file) => {
+    const extension = extname(file);
+    if (!['.md', '.ts', '.tsx', '.yaml', '.sh'].includes(extension)) return [];
+    const text = readIfThere(join(root, file));
+    return extension === '.md' ? faultsOfPage(file, text) : faultsOfSource(file, text);
+  });
 }
 
 /** A file's text; none for one that git lists and that was removed. */

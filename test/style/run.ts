@@ -4,8 +4,7 @@ import { faultsIn } from './check.ts';
 
 const USAGE = `npm run lint:style [-- folder]
 
-Checks the words and sentences of pages, comments and string literals against test/style/words.ts, and that exported functions have
-docstrings. A folder limits what is printed. docs/maintainers/style.md explains the rules.
+Checks the words and sentences of pages, comments and string literals against test/style/words.ts. A folder limits what is printed. docs/maintainers/style.md explains the rules.
 
 Ends with 1 if there is a fault, with 2 on a wrong argument.`;
 

@@ -222,6 +222,17 @@ describe('paused starts that wait for pinning', () => {
     assert.deepEqual([world.unpauses, world.vmi.record], [1, { state: 'resumed' }]);
   });
 
+  it('are reported if conflicts last for a minute', async () => {
+    const { starts } = await world.start();
+    world.unpauseFailures.push(conflict(), conflict());
+    await world.report('pinned');
+    assert.deepEqual(world.events, []);
+    world.clock.now += 60;
+    starts.requeueAll();
+    await settle();
+    assert.match(world.events.join(), /^ResumeFailed: /);
+  });
+
   it('have no history after the VM was deleted', async () => {
     const { starts } = await world.start();
     await world.report('refused', { message: 'no CPU' });
