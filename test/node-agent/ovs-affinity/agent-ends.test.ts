@@ -68,7 +68,11 @@ describe('a real Open vSwitch, sampled each millisecond, while the agent ends or
     rmSync(enabler, { force: true });
     // The next agent undoes the changes of this one.
     start();
-    await eventually(() => masks() === all(), 'restored');
+    await eventually(() => masks() === all(), 'restored').catch((error: Error) => {
+      throw new Error(
+        `${error.message}: threads are on ${masks()}, the exit status of the agent is ${program.exitCode}`,
+      );
+    });
     await end('SIGKILL');
   });
 
