@@ -59,7 +59,7 @@ function lastLevelCache(caches: SysfsCpu['caches'] = []): number | undefined {
 }
 
 /** The CPUs by group, ascending. If an id is negative or larger than `maxId`, the groups are numbered from 0. */
-export function grouped<Cpu extends { readonly id: number }>(
+export function groupCpus<Cpu extends { readonly id: number }>(
   cpus: readonly Cpu[],
   groupOf: (cpu: Cpu) => number,
   maxId = Number.POSITIVE_INFINITY,
@@ -78,7 +78,7 @@ export function grouped<Cpu extends { readonly id: number }>(
 function groupedIfComplete(cpus: readonly SysfsCpu[], groupOf: (cpu: SysfsCpu) => number | undefined) {
   const groups = cpus.map(groupOf);
   if (groups.some((group) => group === undefined || group < 0)) return undefined;
-  return grouped(cpus, (cpu) => groupOf(cpu) ?? 0);
+  return groupCpus(cpus, (cpu) => groupOf(cpu) ?? 0);
 }
 
 /** A core of the kubelet: the CPUs of a NUMA node with the same `core_id` and `physical_package_id`. */
@@ -104,7 +104,7 @@ export function describeForKubelet({ online: text, cpus, nodes, directories }: S
   const usable = present
     .filter((cpu): cpu is KubeletCpu => cpu.core !== undefined && cpu.socket !== undefined)
     .sort((a, b) => (String(a.id) < String(b.id) ? -1 : 1));
-  const cells = nodes.length > 0 ? nodes : grouped(usable, ({ socket }) => socket);
+  const cells = nodes.length > 0 ? nodes : groupCpus(usable, ({ socket }) => socket);
   const groups = cells.map(({ id, cpus: list }) => {
     const members = CpuSet.parse(list, MAX_CPU_ID);
     return { id, cores: coresOf(usable.filter((cpu) => members.has(cpu.id))) };
@@ -117,10 +117,10 @@ export function describeForKubelet({ online: text, cpus, nodes, directories }: S
     cpus: nodes.length > 0 ? threads.length : directories,
     sockets: new Set(present.map(({ socket = 0 }) => socket)).size,
   };
-  const sockets = grouped(threads, ({ socket }) => socket, MAX_GROUP_ID);
-  const uncores = grouped(threads, ({ uncore }) => uncore, MAX_GROUP_ID);
+  const sockets = groupCpus(threads, ({ socket }) => socket, MAX_GROUP_ID);
+  const uncores = groupCpus(threads, ({ uncore }) => uncore, MAX_GROUP_ID);
   return {
-    cells: grouped(threads, ({ cell }) => cell, MAX_CELL_ID - 1),
+    cells: groupCpus(threads, ({ cell }) => cell, MAX_CELL_ID - 1),
     cores: groups.flatMap(({ cores }) => cores.map((core) => `${CpuSet.of(core.cpus.map(({ id }) => id))}`)),
     sockets,
     // Without a cache of its own, a core counts as part of the cache of its socket.

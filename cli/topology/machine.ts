@@ -3,7 +3,7 @@ import { readNics } from '../../hardware/nic-cells.ts';
 import { readCaches, readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, unevenCore } from '../../model/host.ts';
-import { describeSysfs, grouped } from '../../model/host-sysfs.ts';
+import { describeSysfs, groupCpus } from '../../model/host-sysfs.ts';
 import { numbersOf } from '../support/output.ts';
 
 export type Machine = Awaited<ReturnType<typeof readMachine>>;
@@ -46,9 +46,9 @@ export function topologyData({ host, cells, memory, isolated, offline, caches, n
         distances: [...(memory.distances?.[String(id)] ?? [])],
       };
     }),
-    sockets: grouped(host.cpus, ({ socket }) => socket).map(groupOf),
+    sockets: groupCpus(host.cpus, ({ socket }) => socket).map(groupOf),
     cores: host.cores.map(listed),
-    uncores: grouped(host.cpus, ({ uncore }) => uncore).map(groupOf),
+    uncores: groupCpus(host.cpus, ({ uncore }) => uncore).map(groupOf),
     isolated: listed(isolated),
     caches: caches.map(({ level, type, size, cpus: set }) => ({ level, type, size: size ?? null, cpus: listed(set) })),
     nics: nics.map(({ name, cells, pci, driver, up, speed, virtualFunctions }) => ({

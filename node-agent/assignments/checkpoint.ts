@@ -41,7 +41,7 @@ export class CheckpointError extends PlumblineError {
   }
 }
 
-/** @throws CheckpointError */
+/** The kubelet's file cpu_manager_state, versions 2 to 4. @throws CheckpointError */
 export function parseCheckpoint(text: string) {
   const { policyName, defaultCpuSet, entries, podEntries } = contentOf(parseJson(text));
   // Collect all entries before creating the first set: a few characters can expand to a set of kilobytes.

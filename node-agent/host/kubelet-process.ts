@@ -109,7 +109,7 @@ const FIELDS: Readonly<Record<string, readonly [field: string, parse: Parse]>> =
   'feature-gates': ['featureGates', pairs(truth)],
 };
 const PATHS = ['config', 'config-dir', 'root-dir', 'cert-dir'];
-/** The last one wins. @throws KubeletConfigError if a value is impossible or has an environment variable */
+/** Settings from a kubelet's command line; the last of equal flags wins. @throws KubeletConfigError if a value is impossible or has an environment variable */
 export function kubeletFlagsOf(args: readonly string[]) {
   const paths = new Map<string, string>();
   const settings: Record<string, unknown> = {};

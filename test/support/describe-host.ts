@@ -1,12 +1,12 @@
 import type { Host, HostDescription } from '../../model/host.ts';
-import { grouped } from '../../model/host-sysfs.ts';
+import { groupCpus } from '../../model/host-sysfs.ts';
 
 /** Describes a host; `createHost` builds the same host from the description. */
 export function describeHost(host: Host): HostDescription {
   return {
     cells: host.cells.map(({ id, cpus }) => ({ id, cpus: cpus.toString() })),
     cores: host.cores.map((core) => core.toString()),
-    sockets: grouped(host.cpus, ({ socket }) => socket),
-    uncores: grouped(host.cpus, ({ uncore }) => uncore),
+    sockets: groupCpus(host.cpus, ({ socket }) => socket),
+    uncores: groupCpus(host.cpus, ({ uncore }) => uncore),
   };
 }
