@@ -21,10 +21,14 @@ const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
 /**
  * Finds the NUMA nodes of a network interface: down through `lower_*` links to devices, then up to the first device
  * with a `numa_node`. A virtual function without one has that of its physical function. -1 means unknown.
- * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel. @param root usually `/sys` @param seen
- * interfaces on the way: each is visited once, since a stack may have more paths than interfaces
+ * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel. @param root usually `/sys`
  */
-export function placeOfNic(root: string, name: string, seen = new Set<string>()): NicPlace {
+export function placeOfNic(root: string, name: string): NicPlace {
+  return placeOnce(root, name, new Set());
+}
+
+/** Visits each interface once: a stack in which many interfaces share lower ones has more paths than interfaces. */
+function placeOnce(root: string, name: string, seen: Set<string>): NicPlace {
   const directory = directoryOf(root, name);
   const entries = list(directory);
   if (entries === undefined) return ABSENT;
@@ -32,7 +36,7 @@ export function placeOfNic(root: string, name: string, seen = new Set<string>())
   const lower = lowerNames(directory, entries);
   if (lower.length > 0) {
     return together(
-      lower.map((one) => (seen.has(one) || seen.size >= MAX_INTERFACES ? VIRTUAL : placeOfNic(root, one, seen))),
+      lower.map((one) => (seen.has(one) || seen.size >= MAX_INTERFACES ? VIRTUAL : placeOnce(root, one, seen))),
     );
   }
   return entries.includes('device') ? placeOfDevice(join(directory, 'device'), root, name) : VIRTUAL;

@@ -18,6 +18,8 @@ export interface MaskOutcome {
 
 /** Milliseconds in which the number of vCPU threads may be wrong: they appear one after the other. */
 const STARTING_MILLISECONDS = 2000;
+/** The kernel's masks consist of longs; masks of whole longs need no copy. */
+const WORDS_PER_LONG = 2;
 
 export interface MaskPinningParts extends HousekeepingParts {
   /** Monotonic milliseconds. */
@@ -93,12 +95,13 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
   const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
     const targets = new Map<number, CpuSet>();
     const moves: ThreadPin[] = [];
+    const wordsOf = createWords();
     for (const thread of vcpus) {
       const cpus = pins[indexOf(thread)]?.cpus;
       if (cpus === undefined) continue;
       const { tid, allowed } = thread;
       targets.set(tid, cpus);
-      if (!allowed.equals(cpus)) moves.push({ tid, words: cpus.toWords(1), before: allowed.toWords(1) });
+      if (!allowed.equals(cpus)) moves.push({ tid, words: wordsOf(cpus), before: wordsOf(allowed) });
     }
     pinThreads(affinity(), moves);
     return { moved: moves.length, targets };
@@ -155,6 +158,16 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
       remember(undefined);
       return moved;
     },
+  };
+}
+
+/** Creates the kernel's form of each set once: many threads share few sets. */
+function createWords(): (cpus: CpuSet) => Uint32Array {
+  const wordsByCpus = new Map<CpuSet, Uint32Array>();
+  return (cpus) => {
+    const words = wordsByCpus.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
+    wordsByCpus.set(cpus, words);
+    return words;
   };
 }
 
