@@ -553,14 +553,14 @@ describe('plumbline doctor', () => {
   }
 
   describe('versions of the components', () => {
-    const found = (systemPods: DoctorFacts['systemPods'], command = '0.3.1') => {
+    const installed = (systemPods: DoctorFacts['systemPods'], command = '0.3.1') => {
       const { findings, seen, unseen } = checkInstalled({ ...GOOD, systemPods, command });
       return { findings: findings.map(({ severity, what, fix }) => `${severity}: ${what}; ${fix.text}`), seen, unseen };
     };
 
     it('no finding for equal versions, or for a command with another patch version; all are named', () => {
       for (const command of ['0.3.1', '0.3.0', '0.3.2-rc.1']) {
-        const { findings, seen } = found(partsOf(':v0.3.1', ':0.3.1@sha256:0a', ':0.3.1', ':0.3.1'), command);
+        const { findings, seen } = installed(partsOf(':v0.3.1', ':0.3.1@sha256:0a', ':0.3.1', ':0.3.1'), command);
         assert.deepEqual(findings, []);
         assert.equal(seen.at(-1), `versions: webhook 0.3.1, extender 0.3.1, agents 0.3.1, command ${command}`);
       }
@@ -584,20 +584,23 @@ describe('plumbline doctor', () => {
     ];
     for (const [title, pods, command, expected] of cases) {
       it(`${title}: one finding`, () => {
-        const { findings } = found(pods, command);
+        const { findings } = installed(pods, command);
         assert.equal(findings.length, 1);
         assert.match(findings[0] ?? '', expected);
       });
     }
 
     it('no claim about images without a version, other pods, and unreadable pods', () => {
-      const digest = found(partsOf(':0.3.1', '@sha256:0a', ':latest'));
+      const digest = installed(partsOf(':0.3.1', '@sha256:0a', ':latest'));
       assert.deepEqual(digest.findings, []);
       assert.match(digest.seen.at(-1) ?? '', /^versions: webhook 0.3.1, command 0.3.1$/);
       assert.equal(digest.unseen.length, 2);
       const others = podsOf('webhook', 'other-webhook', ':9.9.9');
-      assert.deepEqual(found({ value: others }), { ...found({ value: [] }) });
-      assert.match(found({ missing: 'forbidden' }).unseen.join(), /pods of plumbline-system \(you may not read them\)/);
+      assert.deepEqual(installed({ value: others }), { ...installed({ value: [] }) });
+      assert.match(
+        installed({ missing: 'forbidden' }).unseen.join(),
+        /pods of plumbline-system \(you may not read them\)/,
+      );
     });
   });
 
@@ -618,12 +621,12 @@ describe('plumbline doctor', () => {
     };
     const all = ALL.flatMap((check) => check(facts).findings);
     assert.ok(all.length >= 4, `${all.length} signs`);
-    const found = byCause(all);
+    const merged = byCause(all);
     assert.deepEqual(
-      found.map(({ what }) => what),
+      merged.map(({ what }) => what),
       ['there is no secret plumbline-webhook-tls in plumbline-system'],
     );
-    assert.match(found[0]?.consequences?.join() ?? '', /launcher.plumbline.dev has no CA bundle.*no replica of/);
+    assert.match(merged[0]?.consequences?.join() ?? '', /launcher.plumbline.dev has no CA bundle.*no replica of/);
   });
 
   it('prints the command that lets VMs start while the webhook is down, for every cause', () => {

@@ -68,10 +68,10 @@ export type ScriptedLists = ReturnType<typeof scriptedLists>;
  * @param held paths whose lists are answered when they are released
  */
 export function scriptedLists(lists: Readonly<Record<string, readonly object[]>>, held: string[] = []) {
-  const asked: ListCall[] = [];
+  const listCalls: ListCall[] = [];
   const gates = new Map(held.map((path) => [path, gate()]));
   const { client, watched, push } = createApi(async (call) => {
-    asked.push(call);
+    listCalls.push(call);
     await gates.get(call.path)?.opened;
     const items = lists[call.path];
     if (items === undefined) throw new KubeError(404, 'NotFound', `${call.path} not found`);
@@ -80,7 +80,7 @@ export function scriptedLists(lists: Readonly<Record<string, readonly object[]>>
   return {
     client,
     /** Every list that was asked for, with its query. */
-    asked,
+    listCalls,
     /** Sends an event to the watch, and waits until it is processed. */
     async send(path: string, type: 'ADDED' | 'MODIFIED' | 'DELETED', object: object) {
       if (!watched(path)) throw new Error(`nothing watches ${path}`);

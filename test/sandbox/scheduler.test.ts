@@ -12,7 +12,7 @@ type Args = { Pod: KubePod; Nodes: null | { items: KubeNode[] }; NodeNames: null
 /** An extender whose answers each test sets, and the scheduler that calls it. */
 function useScheduler() {
   const suite = useApiServer();
-  const heard: { path: string; args: Args }[] = [];
+  const calls: { path: string; args: Args }[] = [];
   let answer: (path: string, args: Args) => unknown = (_path, { NodeNames }) => ({ NodeNames });
   let listener: Listener;
   let scheduler: Scheduler | undefined;
@@ -20,7 +20,7 @@ function useScheduler() {
   before(async () => {
     listener = await answering(({ path, body }) => {
       const args = body as Args;
-      heard.push({ path, args });
+      calls.push({ path, args });
       return answer(path, args);
     });
     client = createLocalClient(suite.server, { username: 'tester', groups: [] });
@@ -30,11 +30,11 @@ function useScheduler() {
     for (const pod of client.list(PODS)) await client.delete(PODS, pod, { gracePeriodSeconds: 0 });
     for (const node of client.list(NODES)) await client.delete(NODES, node);
     for (const event of client.list(EVENTS)) await client.delete(EVENTS, event);
-    heard.length = 0;
+    calls.length = 0;
   });
   after(() => listener.close());
   return {
-    heard,
+    heard: calls,
     get client() {
       return client;
     },

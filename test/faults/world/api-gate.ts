@@ -110,9 +110,9 @@ interface Kubeconfig {
 
 /** The API server of a kubeconfig file. */
 export async function serverOf(file: string): Promise<{ readonly url: string; readonly ca: string }> {
-  const found = (parse(await readFile(file, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
-  if (found === undefined) throw new Error(`${file} names no cluster`);
-  return { url: found.server, ca: Buffer.from(found['certificate-authority-data'], 'base64').toString() };
+  const cluster = (parse(await readFile(file, 'utf8')) as Kubeconfig).clusters[0]?.cluster;
+  if (cluster === undefined) throw new Error(`${file} names no cluster`);
+  return { url: cluster.server, ca: Buffer.from(cluster['certificate-authority-data'], 'base64').toString() };
 }
 
 /** Changes the server of a kubeconfig file, with the same credentials. Returns its path. */

@@ -65,9 +65,9 @@ const question = fc
 function feedQuestion(bytes: Buffer, cuts: readonly number[]): Question | undefined {
   const reader = createQuestionReader();
   for (const piece of piecesOf(bytes, cuts)) {
-    const found = reader.read(piece);
+    const reading = reader.read(piece);
     assert.ok(reader.size <= 128 + 64 * 1024 + 1024 * 1024 + bytes.length);
-    if (found !== undefined) return found;
+    if (reading !== undefined) return reading;
   }
   return undefined;
 }

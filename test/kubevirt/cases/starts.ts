@@ -155,8 +155,8 @@ export const featureCases: Cases = (stage) => {
         for (const [name, vm, cpus] of cases) {
           await until('KubeVirt to have the annotation', PATIENCE, async () => {
             await create(vm);
-            const found = await until('the VMI', PATIENCE, () => vmi(name));
-            if (found.metadata.annotations?.[EVEN_PARITY] !== undefined) return true;
+            const current = await until('the VMI', PATIENCE, () => vmi(name));
+            if (current.metadata.annotations?.[EVEN_PARITY] !== undefined) return true;
             await remove(vm);
             return undefined;
           });

@@ -126,12 +126,12 @@ function fleetOf(nodes: Readonly<Record<string, NodeTopologyStatus | undefined>>
 describe('the fleet', () => {
   it('keeps a node while a Node, a flag, a report or a reservation needs it', () => {
     const { fleet } = fleetOf({});
-    const known = () => [fleet.get('n1') !== undefined, fleet.size];
+    const fleetState = () => [fleet.get('n1') !== undefined, fleet.size];
     fleet.set('n1', 'stale', false);
     fleet.setReservations('n1', 0, 0);
     fleet.removeReport('n1');
     fleet.setLabels('n1', new Map([['zone', 'a']]));
-    assert.deepEqual(known(), [false, 0]);
+    assert.deepEqual(fleetState(), [false, 0]);
     const steps: readonly [() => void, () => void][] = [
       ...FLAGS.map((flag) => [() => fleet.set('n1', flag, true), () => fleet.set('n1', flag, false)] as const),
       [() => fleet.setReport('n1', statusOf()), () => fleet.removeReport('n1')],
@@ -139,22 +139,22 @@ describe('the fleet', () => {
     ].map(([begin, end]) => [begin!, end!]);
     for (const [begin, end] of steps) {
       begin();
-      assert.deepEqual(known(), [true, 1]);
+      assert.deepEqual(fleetState(), [true, 1]);
       end();
-      assert.deepEqual(known(), [false, 0]);
+      assert.deepEqual(fleetState(), [false, 0]);
     }
     for (const [begin] of steps) begin();
     for (const [i, [, end]] of steps.entries()) {
-      assert.deepEqual(known(), [true, 1], `${i}`);
+      assert.deepEqual(fleetState(), [true, 1], `${i}`);
       end();
     }
-    assert.deepEqual(known(), [false, 0]);
+    assert.deepEqual(fleetState(), [false, 0]);
   });
 
   it('reads from the report which CPUs pods own, and gives equally full nodes the same load', () => {
-    const shown = [owned('a', '1-2,9-10'), owned('b', '3,11')];
+    const assignments = [owned('a', '1-2,9-10'), owned('b', '3,11')];
     const { fleet, node, free } = fleetOf({
-      n1: statusOf({ assignments: shown }),
+      n1: statusOf({ assignments: assignments }),
       n2: statusOf({ assignments: [owned('c', '1-3,9-11')] }),
       n3: statusOf(),
     });

@@ -22,8 +22,8 @@ describe('a pod without exclusive CPUs', () => {
   ];
   for (const [label, pod, conditions, isKept] of CASES) {
     it(`${isKept ? 'is kept' : 'is not kept'}: ${label}`, () => {
-      const kept = viewOf(pod, { conditions });
-      assert.deepEqual([kept !== undefined, kept?.mayBeRefused ?? false], [isKept, isKept]);
+      const view = viewOf(pod, { conditions });
+      assert.deepEqual([view !== undefined, view?.mayBeRefused ?? false], [isKept, isKept]);
     });
   }
 });

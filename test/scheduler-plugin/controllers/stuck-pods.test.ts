@@ -147,14 +147,14 @@ describe('system pods on a node with a dead DPU', () => {
   }
 });
 describe('static pods', () => {
-  const shown = statusOf({ assignments: [owned(STATIC_UID, '1-2,9-10')] });
+  const withPod = statusOf({ assignments: [owned(STATIC_UID, '1-2,9-10')] });
 
   it('have a reservation until the report shows them', () => {
     const { state, see, gone } = extenderOf({ nodes: { n1: statusOf() } });
     const bound = onNode(mirror());
     see(bound, { phase: 'Running' });
     assert.equal(state.reservations.assumedOn('n1').length, 1);
-    state.reportChanged('n1', shown);
+    state.reportChanged('n1', withPod);
     assert.equal(state.reservations.assumedOn('n1').length, 0);
     gone(bound);
     assert.equal(state.reservations.size, 0);

@@ -214,8 +214,8 @@ describe('the explanation of a pod', () => {
       );
     }
     const { nodes } = await ofBody({ Pod: nameless, NodeNames: ['n2', 'gone'] });
-    const shown = nodes.map(({ node, fits, text }) => [node, fits, text]);
-    assert.deepEqual(shown, [
+    const verdicts = nodes.map(({ node, fits, text }) => [node, fits, text]);
+    assert.deepEqual(verdicts, [
       ['n2', true, undefined],
       ['gone', false, 'node is not known yet'],
     ]);

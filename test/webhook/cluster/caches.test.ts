@@ -107,7 +107,7 @@ describe('the cluster view', () => {
     void view.run(running.signal);
     await lists.release(NADS);
     assert.equal(view.problem, undefined);
-    const { query } = lists.asked.find(({ path }) => path === NAMESPACES)!;
+    const { query } = lists.listCalls.find(({ path }) => path === NAMESPACES)!;
     assert.equal(query?.['labelSelector'], 'k8s.ovn.org/primary-user-defined-network');
     assert.deepEqual(['other', 'bare', 'tenant'].map(view.primaryNetwork), [
       { kind: 'none' },
@@ -205,7 +205,7 @@ describe('the Lease of the scheduler', () => {
   it('is not watched if no scheduler is set', async () => {
     const { lists, away, run } = await stage([lease('')], '');
     await run(running.signal);
-    assert.deepEqual(lists.asked, []);
+    assert.deepEqual(lists.listCalls, []);
     assert.equal(away(), undefined);
   });
 });

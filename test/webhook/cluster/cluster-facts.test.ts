@@ -218,8 +218,8 @@ describe('the lookup of a VMI', () => {
     };
     const client = { get } as unknown as KubeClient;
     const lookUp = createVmiLookup({ client, timeout: 60, now: () => 0, find: () => cached });
-    const found = await lookUp('telco-east', reference, () => ++looks > 2);
-    assert.equal(found.kind, 'found');
+    const lookup = await lookUp('telco-east', reference, () => ++looks > 2);
+    assert.equal(lookup.kind, 'found');
     assert.equal(looks, 3);
     assert.ok(signal?.aborted);
   });

@@ -187,15 +187,15 @@ describe('the reads for a decision about a pod', () => {
     ['of a launcher that asks for nothing, if all are aligned', bare, 'auto'],
   ] as const) {
     it(`are only that of its VMI, by the owner reference, ${what} and has none`, async () => {
-      const asked: unknown[] = [];
+      const lookups: unknown[] = [];
       const lookUpVmi = async (...[namespace, vmi]: readonly unknown[]) => {
-        asked.push([namespace, vmi]);
+        lookups.push([namespace, vmi]);
         return { kind: 'absent' } as const;
       };
       const facts = await gather(requestFor(pod), { ...unread, lookUpVmi, policy });
       assert.ok(facts.kind === 'launcher');
       const [{ name, uid }] = podVector().metadata.ownerReferences as [{ name: string; uid: string }];
-      assert.deepEqual([facts.owner, asked], [{ kind: 'absent' }, [['telco-east', { name, uid }]]]);
+      assert.deepEqual([facts.owner, lookups], [{ kind: 'absent' }, [['telco-east', { name, uid }]]]);
     });
   }
 

@@ -34,9 +34,9 @@ function reviewOf({ vmi }: RealLauncher) {
   const view = viewOf([kindOf(2, { physnets: { physnet0: '0', physnet1: '1' } })], {
     findNad: ({ name }) => NETWORKS[name],
   });
-  const found = virtualMachineInstance.parse(vmi);
+  const instance = virtualMachineInstance.parse(vmi);
   const route = { schedulerName: 'plumbline-scheduler', schedulerAway: () => undefined };
-  return mutationOf({ view, route, lookUpVmi: async () => ({ kind: 'found', vmi: found }) });
+  return mutationOf({ view, route, lookUpVmi: async () => ({ kind: 'found', vmi: instance }) });
 }
 const podOf = ({ launcher }: RealLauncher) => structuredClone(launcher) as unknown as TestPod;
 const requestOf = (pod: TestPod) => requestFor(pod, { namespace: 'vms' });
@@ -129,14 +129,14 @@ describe('the patch of a container', () => {
 
   it('creates missing resources, and is empty for an empty change', () => {
     const ten = { ...container, cpus: 10, resources: ['x/y'] };
-    const wanted = { cpu: '10', 'x/y': '1' };
+    const amounts = { cpu: '10', 'x/y': '1' };
     const path = '/spec/containers/1/resources';
-    const value = { requests: wanted, limits: wanted };
+    const value = { requests: amounts, limits: amounts };
     assert.deepEqual(patchOfChange(spec(), { containers: [ten] }), [{ op: 'add', path, value }]);
     assert.deepEqual(patchOfChange(spec(null), { containers: [ten] }), [{ op: 'replace', path, value }]);
     assert.deepEqual(patchOfChange(spec([]), { containers: [ten] }), [{ op: 'replace', path, value }]);
-    assert.deepEqual(patchOfChange(spec({ requests: wanted }), { containers: [ten] }), [
-      { op: 'add', path: `${path}/limits`, value: wanted },
+    assert.deepEqual(patchOfChange(spec({ requests: amounts }), { containers: [ten] }), [
+      { op: 'add', path: `${path}/limits`, value: amounts },
     ]);
     assert.deepEqual(patchOfChange(spec(), { containers: [container] }), []);
   });
