@@ -11,27 +11,30 @@ import { sumOfTallies, type Tally } from './tally.ts';
  * and for events to come. The lanes take about equally long.
  */
 export const LANES: readonly (readonly string[])[] = [
+  ['cli', 'real'],
+  ['console', 'demo', 'faults', 'hardware', 'lanes.test.ts'],
   [
     'attacks',
     'bench',
-    'cli',
-    'console',
-    'demo',
-    'diagnosis',
     'docs',
-    'faults',
     'fuzz',
-    'hardware',
     'image',
     'imports',
     'kube',
     'kubevirt',
     'lab',
-    'lanes.test.ts',
     'manifests',
     'model',
+    'native',
+    'node-agent',
+    'packaging',
+    'runtime',
+    'sandbox',
+    'scheduler-plugin',
+    'skew',
+    'vectors',
+    'webhook',
   ],
-  ['native', 'node-agent', 'packaging', 'real', 'runtime', 'sandbox', 'scheduler-plugin', 'skew', 'vectors', 'webhook'],
 ];
 
 /**

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import Mocha from 'mocha';
-import { runLanes } from './lanes.ts';
+import { LANES, runLanes } from './lanes.ts';
 import { checkLastRun, recordRun, TIERS, type TierName } from './last-run.ts';
 import { summaryLines, writeDetails } from './summary.ts';
 import { endAllAtExit } from './support/children.ts';
@@ -15,12 +15,12 @@ import { countsOf, countsText, runTests, type Tally } from './tally.ts';
 
 const USAGE = `npm test [-- folder or file ...] [options]
 
-Runs every test below these folders, or in these files, of test/ (default: all that this machine can run). Tests whose parts
-are missing are skipped; npm run test:setup installs what Debian has. Files named *.long.ts take minutes and run only by
-their own name. Failures are printed last, each with the command that repeats it; the last line is the count.
+Runs every test below these folders, or in these files, of test/. Without any it runs all that this machine can run, in
+${LANES.length} processes (test/lanes.ts). Tests whose parts are missing are skipped; npm run test:setup installs what Debian has.
+Files named *.long.ts take minutes and run only by their own name. Failures are printed last, each with the command that
+repeats it; the last line is the count.
 
   --require <parts>  fail at once if one of these parts is missing: packaged (what Debian and npm have) or all
-  --lanes            run all tests in two processes side by side (test/lanes.ts): for two or more free processors
   --record           write test/TIER/last-run.md for each of ${Object.keys(TIERS).slice(0, 2).join(', ')} that ran whole without a failure
   --result <file>    write the result as JSON instead of a summary
   --help
@@ -38,7 +38,6 @@ const {
 } = commandLine(
   USAGE,
   {
-    lanes: { type: 'boolean', default: false },
     record: { type: 'boolean', default: false },
     require: { type: 'string' },
     result: { type: 'string' },
@@ -54,11 +53,10 @@ if (absent.length > 0) {
   for (const line of absent) console.error(line);
   process.exit(1);
 }
-if (flags.lanes && folders.length > 0) refuse('--lanes runs all tests: name no folder');
 // An exit, so that the processes that tests started end with it.
 endAllAtExit();
 exitOnSignals();
-conclude(flags.lanes ? await runLanes(import.meta.filename) : await runHere());
+conclude(folders.length === 0 ? await runLanes(import.meta.filename) : await runHere());
 
 /** Prints the result, or writes it to a file, and exits. */
 function conclude(tally: Tally): never {
@@ -102,10 +100,10 @@ function missedTiers(): string[] {
 /** Runs the tests of the named folders and files in this process. */
 async function runHere(): Promise<Tally> {
   failOnUnhandledRejections();
-  const Reporter = process.env['CI'] ? Mocha.reporters.Dot : Mocha.reporters.Spec;
+  const Reporter = process.env['CI'] || flags.result !== undefined ? Mocha.reporters.Dot : Mocha.reporters.Spec;
   // The timeout ends a test that hangs, on the busiest machine. Failures are printed in the summary.
   const mocha = new Mocha({ timeout: 300_000, forbidOnly: true, reporter: withoutEpilogue(Reporter) });
-  for (const folder of folders.length > 0 ? folders : ['']) {
+  for (const folder of folders) {
     if (!existsSync(join(import.meta.dirname, folder))) {
       console.error(`${folder}: no such folder or file in test/`);
       process.exit(2);
