@@ -130,16 +130,17 @@ describe('types of fields', () => {
 
   describe('of a real API server', function () {
     needs('controlPlane');
+    needs('kubectl');
     this.timeout(120_000);
-    let plane: ControlPlane;
+    let plane: ControlPlane | undefined;
     before(async () => {
       plane = await startControlPlane();
       await plane.create(...objectsOf(render('base/crd')), TOPOLOGY);
     });
-    after(() => plane.stop());
+    after(() => plane?.stop());
     for (const [what, path, object, status, message, method] of WRONG) {
       it(`${what}: ${status}`, async () => {
-        const { client } = plane;
+        const { client } = plane!;
         const written = method === 'PATCH' ? client.patch(path, MERGE, object) : client.create(path, object);
         await assert.rejects(written, (error: KubeError) => {
           assert.equal(error.status, status);
