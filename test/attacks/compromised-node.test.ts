@@ -22,7 +22,7 @@ import {
 /** Random reports between two checks of the event loops. */
 const BATCH = 50;
 /** PLUMBLINE_SLOW_TESTS=1: as many random reports as documented; otherwise a part of them. */
-const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 500;
+const RANDOM_REPORTS = process.env['PLUMBLINE_SLOW_TESTS'] === '1' ? 10_000 : 150;
 /** On a busy machine. */
 const SECONDS_PER_REPORT = 0.5;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';

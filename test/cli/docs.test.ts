@@ -112,7 +112,7 @@ const STAND_INS: readonly (readonly [RegExp, string])[] = [
   [/\bNAMESPACE\b/g, 'tenants'],
   [/\bNAME\b/g, 'firewall'],
   // The watch of DPUs takes as long as its flag.
-  [/^plumbline doctor$/g, 'plumbline doctor --watch 1'],
+  [/^plumbline doctor( dpu)?$/g, '$& --watch 1'],
   // It serves until it is stopped; console.test.ts runs it.
   [/^plumbline console$/g, 'plumbline console --help'],
   [/\/etc\/nova\/nova\.conf/g, 'nova.conf'],

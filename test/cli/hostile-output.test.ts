@@ -12,7 +12,7 @@ import { KubeError } from '../../kube/client.ts';
 import { listenOnLoopback } from '../real/processes.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
-import { type Changed, HOSTILE, LONG, strangeIn, withEachText, withEveryText } from './hostile-texts.ts';
+import { HOSTILE, LONG, strangeIn, textPaths, withEachText, withEveryText, withTexts } from './hostile-texts.ts';
 import { kubeconfigOf } from './kubeconfig.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';
 import { buildCli, plumbline } from './run.ts';
@@ -249,6 +249,7 @@ describe('texts of others in the output', function () {
     }
   });
 
+  const FIELDS_AT_ONCE = 3;
   /** Fields without a limit of their own. */
   const FREE = new Set(['message', 'text', 'reason', 'holderIdentity', 'manager']);
   for (const [title, commands] of [
@@ -257,14 +258,21 @@ describe('texts of others in the output', function () {
   ] as const) {
     it(`each text of each object of a cluster whose VM ${title}: escaped, and cut if it is long`, async () => {
       const cluster = clusterOf(STATE_TABLE.find((state) => state.title === title)!.objects);
-      const isFree = ({ path }: Changed) => FREE.has(path.split('.').at(-1) ?? '');
-      const hostile = [...withEachText(cluster, (text) => text + HOSTILE)].filter((one) => !isFree(one));
-      const long = [...withEachText(cluster, (text) => text + LONG)].filter(isFree);
       // Fields of the same kind of object are printed in the same way.
-      const fields = new Map([...hostile, ...long].map((one) => [one.path.replaceAll(/\.\d+/g, ''), one]));
-      for (const { path, document } of fields.values()) {
-        objects = document as Objects;
-        for (const args of commands) check(`${args.join(' ')}: ${path}`, await query(args));
+      const fields = [...new Map(textPaths(cluster).map((path) => [path.replaceAll(/\.\d+/g, ''), path])).values()];
+      const isFree = (path: string) => FREE.has(path.split('.').at(-1) ?? '');
+      for (const [isLong, added] of [
+        [false, HOSTILE],
+        [true, LONG],
+      ] as const) {
+        const chosen = fields.filter((path) => isFree(path) === isLong);
+        const groups = Math.ceil(chosen.length / FIELDS_AT_ONCE);
+        for (let group = 0; group < groups; group++) {
+          // Far from each other, so that one does not hide another.
+          const paths = chosen.filter((_, index) => index % groups === group);
+          objects = withTexts(cluster, (text) => text + added, new Set(paths)) as Objects;
+          for (const args of commands) check(`${args.join(' ')}: ${paths.join(', ')}`, await query(args));
+        }
       }
       assertNoFaults();
     });
@@ -272,7 +280,7 @@ describe('texts of others in the output', function () {
 
   it('each text of an error of the API server', async () => {
     const status = { kind: 'Status', status: 'Failure', reason: 'Forbidden', message: 'pods is forbidden', code: 403 };
-    const bodies = [...withEachText(status, (text) => text + LONG)].map(({ document }) => JSON.stringify(document));
+    const bodies = withEachText(status, (text) => text + LONG).map(({ document }) => JSON.stringify(document));
     for (const code of [403, 404, 500]) {
       for (const body of [...bodies, LONG]) {
         failure = { status: code, body };

@@ -25,29 +25,39 @@ export function strangeIn(output: string): string[] {
 export interface Changed {
   /** Such as `/api/v1/pods.0.metadata.name`. */
   readonly path: string;
-  readonly text: string;
   readonly document: unknown;
 }
 
 /** The document once for each text in it, with that text changed. */
-export function* withEachText(document: unknown, change: (text: string) => string): Generator<Changed> {
-  if (typeof document === 'string') {
-    yield { path: '', text: document, document: change(document) };
-  } else if (Array.isArray(document)) {
-    for (const [i, item] of document.entries()) {
-      for (const inner of withEachText(item, change)) {
-        yield { ...inner, path: `.${i}${inner.path}`, document: document.with(i, inner.document) };
-      }
-    }
-  } else if (isRecord(document)) {
-    for (const [key, value] of Object.entries(document)) {
-      const { [key]: _, ...rest } = document;
-      yield { path: `.${key}~`, text: key, document: { ...rest, [change(key)]: value } };
-      for (const inner of withEachText(value, change)) {
-        yield { ...inner, path: `.${key}${inner.path}`, document: { ...document, [key]: inner.document } };
-      }
-    }
-  }
+export function withEachText(document: unknown, change: (text: string) => string): Changed[] {
+  return textPaths(document).map((path) => ({ path, document: withTexts(document, change, new Set([path])) }));
+}
+
+/** The paths of all texts of a document; that of a key ends with `~`. */
+export function textPaths(document: unknown): string[] {
+  const paths: string[] = [];
+  withTexts(document, (text) => text, { has: (path) => paths.push(path) === 0 });
+  return paths;
+}
+
+/** The document with the texts at some paths changed. */
+export function withTexts(
+  document: unknown,
+  change: (text: string) => string,
+  paths: Pick<ReadonlySet<string>, 'has'>,
+): unknown {
+  const changedIf = (text: string, path: string) => (paths.has(path) ? change(text) : text);
+  const changed = (value: unknown, path: string): unknown => {
+    if (typeof value === 'string') return changedIf(value, path);
+    if (Array.isArray(value)) return value.map((item, i) => changed(item, `${path}.${i}`));
+    if (!isRecord(value)) return value;
+    const entries = Object.entries(value).map(([key, inner]) => [
+      changedIf(key, `${path}.${key}~`),
+      changed(inner, `${path}.${key}`),
+    ]);
+    return Object.fromEntries(entries);
+  };
+  return changed(document, '');
 }
 
 /**

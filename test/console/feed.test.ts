@@ -379,15 +379,15 @@ describe('the stream of the console', () => {
     assert.equal(pageOf(listener.events).status?.problem, undefined);
   });
 
-  it('needs less than a quarter of a megabyte for 5,000 nodes with gzip', async function () {
+  it('needs less than 120 kB for 2,000 nodes with gzip', async function () {
     this.timeout(300_000);
-    await start({ invented: 5000 });
+    await start({ invented: 2000 });
     const listener = await join('/events', { 'accept-encoding': 'gzip' });
     await listener.until(isReady);
     const page = pageOf(listener.events);
-    assert.equal(page.nodes.size, 5000);
+    assert.equal(page.nodes.size, 2000);
     const shapes = new Set([...page.nodes.values()].map(({ shape }) => shape));
     assert.ok(shapes.size <= 3, `${shapes.size} shapes`);
-    assert.ok(listener.bytes < 250_000, `${listener.bytes} bytes`);
+    assert.ok(listener.bytes < 120_000, `${listener.bytes} bytes`);
   });
 });

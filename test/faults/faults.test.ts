@@ -4,8 +4,8 @@ import { needs } from '../support/parts.ts';
 import { play } from './play.ts';
 import { SCENARIOS } from './scenarios/index.ts';
 
-/** The short form of `npm run test:long -- faults`: the fastest scenarios, with fewer VMs. */
-const SHORT = ['watch-cut', 'rotation'];
+/** The short form of `npm run test:long -- faults`: the fastest scenario, with fewer VMs. */
+const SHORT = ['watch-cut'];
 const VMS = 40;
 
 describe('faults on the sandbox', function () {

@@ -239,7 +239,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.constant((world: World) => world.takeOver()) },
 );
 /** Raise it for a deeper search: 4,000 runs take about ten seconds for each case. */
-const RUNS = Number(process.env['PLUMBLINE_PROPERTY_RUNS'] ?? 400);
+const RUNS = Number(process.env['PLUMBLINE_PROPERTY_RUNS'] ?? 200);
 const NODES = ['n0', 'n1'];
 /** Counts promises and admissions over all runs, to show that the property was really tested. */
 function check(changes: ConstructorParameters<typeof World>[1], numRuns: number) {
