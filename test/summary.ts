@@ -5,11 +5,11 @@ import type { PagePromise } from './support/promises.ts';
 import type { Failure, Tally } from './tally.ts';
 
 /** Failures that are printed in full; the details have all. */
-const MAX_PRINTED_FAILURES = 4;
+const MAX_PRINTED_FAILURES = 3;
 /** Further failures that are named, so that all fit on a screen; the details have the rest. */
-const MAX_NAMED_FAILURES = 12;
+const MAX_NAMED_FAILURES = 8;
 /** Lines of a failure's message that are printed. */
-const MAX_MESSAGE_LINES = 8;
+const MAX_MESSAGE_LINES = 6;
 /** Characters of such a line. */
 const MAX_LINE_CHARACTERS = 240;
 /** Files that took less time are not listed in the details. */

@@ -9,6 +9,7 @@ const dead = { ready: false, state: 'dead', age: 61.4 } as const;
 const owner = (cpus: string) => [{ podUID: 'other', container: 'compute', cpus }];
 const on = (changes: Parameters<typeof statusOf>[0]): ExtenderFixture => ({ nodes: { n1: statusOf(changes) } });
 const bound = [{ node: 'n1', pod: withUid(podOf('8'), 'bound') }];
+const SINGLE_NUMA = { topologyManager: { policy: 'single-numa-node' } } as const;
 const countCheck = { policy: 'count-check' } as const;
 /** The refusal is a part of the text; without one, the node must pass. */
 const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixture, refusal?: string])[] = [
@@ -43,6 +44,11 @@ const CASES: readonly (readonly [name: string, pod: Pod, fixture?: ExtenderFixtu
     'does not report its topology',
   ],
   ['a node with a silent agent, under refuse', podOf('4'), { flags: { n1: 'stale' } }, 'agent has stopped reporting'],
+  [
+    'a node with a silent agent, under count-check, where only the exact prediction would refuse',
+    podOf('8'),
+    { ...on({ assignments: owner('4,12'), ...SINGLE_NUMA }), flags: { n1: 'stale' }, ...countCheck },
+  ],
   [
     'a node where dra.cpu gives CPUs to claims',
     podOf('4'),
