@@ -183,11 +183,12 @@ describe('node notifications to the controllers', () => {
     const { state, notified, filter, see } = extenderOf({ nodes: { n1: statusOf(), n2: statusOf() } });
     notified.length = 0;
     filter(withUid(podOf('4'), 'a'));
-    const assumed = () => ['n1', 'n2'].map((node) => state.fleet.get(node)?.reservations);
-    assert.deepEqual([notified, assumed()], [[], [1, 1]]);
+    const nodes = () => ['n1', 'n2'].map((name) => state.fleet.get(name));
+    const assumed = () => nodes().map((node) => [node?.reservations, node?.reservedCpus].join());
+    assert.deepEqual([notified, assumed()], [[], ['1,4', '1,4']]);
     see(onNode(withUid(podOf('4'), 'a'), 'n1'));
     assert.ok(notified.includes('improved n2'));
-    assert.deepEqual(assumed(), [1, 0]);
+    assert.deepEqual(assumed(), ['1,4', '0,0']);
   });
 });
 

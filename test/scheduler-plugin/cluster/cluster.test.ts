@@ -168,6 +168,9 @@ describe('the watches of the extender', () => {
     assert.deepEqual([isStale('n1'), cluster.silentAgents], [true, 2]);
     push(NODES, 'DELETED', 'n1');
     await until('the report to be forgotten with its node', () => state.fleet.get('n1') === undefined);
+    push(NODES, 'DELETED', 'n2');
+    beat('DELETED', 'n2');
+    await until('an agent whose Lease ends after its Node to be forgotten', () => cluster.silentAgents === 0);
   });
 
   it('quarantine a report that cannot be parsed, and pass on the pinning states of the others', async () => {
