@@ -193,6 +193,7 @@ describe('the lookup of a VMI', () => {
   for (const [name, error] of [
     ['a broken connection', new KubeError(0, 'Unreachable', 'socket hang up')],
     ['a server error', new KubeError(500, 'InternalError', 'etcd')],
+    ['a limit of requests', new KubeError(429, 'TooManyRequests', 'later')],
   ] as const) {
     it(`retries after ${name}`, async () => {
       const { requests, lookUp } = lookup({ answer: (request) => (request < 3 ? error : vmiVector()) });
