@@ -127,6 +127,7 @@ describe('the webhook as a process', function () {
         return (await probe('/metrics')).includes(`\nplumbline_webhook_quarantined_reports ${count}\n`);
       }, `${count} reports in quarantine`);
     await untilQuarantined(1);
+    assert.match(await probe('/metrics'), /^plumbline_webhook_connections [1-9]/m);
     const warning = lines.find(({ msg }) => msg === 'implausible node reports ignored');
     assert.deepEqual([warning?.['nodes'], warning?.['reports']], ['n1', 1]);
     await api.client.delete(`${reports}/n1`);

@@ -15,22 +15,23 @@ export interface Vm {
   readonly annotations?: Record<string, string>;
   /** Of the template; by default two cores. */
   readonly spec?: object;
+  readonly instancetype?: object;
   /** Of the VM itself. */
   readonly metadata?: object;
   readonly status?: object;
 }
 
 /** An object of one of KubeVirt's kinds. */
-export function objectOf({ annotations = {}, spec = {}, metadata = {}, status }: Vm, kind: Kind): object {
+export function objectOf({ annotations = {}, spec = {}, metadata = {}, ...more }: Vm, kind: Kind): object {
   const template = { metadata: { annotations }, spec: { domain: { cpu: { cores: 2 } }, ...spec } };
-  const outer = { metadata: { name: 'vm', ...metadata }, ...(status && { status }) };
+  const outer = { metadata: { name: 'vm', ...metadata }, ...(more.status && { status: more.status }) };
   switch (kind) {
     case 'VirtualMachineInstance':
       return { metadata: { name: 'vm', annotations }, spec: template.spec };
     case 'VirtualMachinePool':
       return { ...outer, spec: { virtualMachineTemplate: { spec: { template } } } };
     default:
-      return { ...outer, spec: { template } };
+      return { ...outer, spec: { template, ...(more.instancetype && { instancetype: more.instancetype }) } };
   }
 }
 

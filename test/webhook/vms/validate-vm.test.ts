@@ -33,6 +33,15 @@ describe('validation of VMs: warnings', () => {
     ],
     ['a physnet that no node reports', pinned(net('a', 'north')), /no node reports the physnet north/],
     [
+      'the same with an instancetype, which may need no exclusive CPUs',
+      {
+        ...pinned(net('a', 'north')),
+        annotations: { [AFFINITY]: '{"a":"required"}' },
+        instancetype: { name: 'large' },
+      },
+      /^$/,
+    ],
+    [
       'an annotation outside the template',
       { ...pinned(), metadata: { annotations: FULL } },
       /no effect here: put it into spec\.template\.metadata\.annotations/,
