@@ -60,19 +60,9 @@ export function withTexts(
   return changed(document, '');
 }
 
-/**
- * The document with every text in it changed, except keys.
- * @param field only texts in fields of that name
- */
-export function withEveryText(document: unknown, change: (text: string) => string, field?: string): unknown {
-  const changed = (value: unknown, key: string | undefined): unknown => {
-    if (typeof value === 'string') return field === undefined || field === key ? change(value) : value;
-    if (Array.isArray(value)) return value.map((item) => changed(item, key));
-    if (!isRecord(value)) return value;
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, changed(inner, name)]));
-  };
-  return changed(document, undefined);
-}
+/** The document with every text in it changed, except keys. */
+export const withEveryText = (document: unknown, change: (text: string) => string): unknown =>
+  withTexts(document, change, { has: (path) => !path.endsWith('~') });
 
 /** Instances of classes, such as sets of CPUs, have no texts of others. */
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost } from '../../../model/host.ts';
+import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import {
   type ContainerRequest,
   isGuaranteed,
@@ -7,9 +9,40 @@ import {
   type RequestingPod,
   reducedRequest,
 } from '../../../model/kubelet/pod-request.ts';
+import { takeByTopology } from '../../../model/kubelet/static-policy.ts';
 import { HangError, takeDistributed } from '../../../model/kubelet/take.ts';
 import { topologyOfHost } from '../../../model/kubelet/topology.ts';
+import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { container, pod, simpleHost } from './fixture.ts';
+
+const CORES = 'distribute-cpus-across-cores';
+const ALIGNED = [CORES, 'align-by-socket'];
+const NEAR = simpleHost(1, 8);
+const SOCKETS = createHost({
+  cells: Array.from({ length: 4 }, (_, id) => ({ id, cpus: `${4 * id}-${4 * id + 3}` })),
+  cores: [0, 2, 4, 6, 8, 10, 12, 14].map((cpu) => `${cpu}-${cpu + 1}`),
+  sockets: ['0-7', '8-15'].map((cpus, id) => ({ id, cpus })),
+});
+/** Three free CPUs on each NUMA node of the first socket; of the second, one is free and one is full. */
+const BUSY = '0-2,4-6,8-11';
+describe('CPUs with distribute-cpus-across-cores', () => {
+  for (const [what, count, options, free, host, version, expected] of [
+    ['are spread by id before 1.38', 4, [CORES], '0-7', NEAR, '1.37.0', '0-3'],
+    ['are one of each core in turn from 1.38 on', 5, [CORES], '0-7', NEAR, '1.38.0', '0-2,4,6'],
+    ['are of the core with fewer free threads first', 1, [CORES], '0-5,7', NEAR, '1.38.0', '7'],
+    ['may leave a socket that has room before 1.38', 6, ALIGNED, BUSY, SOCKETS, '1.37.0', '0-1,8-11'],
+    ['stay on a socket that has room from 1.38 on', 6, ALIGNED, BUSY, SOCKETS, '1.38.0', '0-2,4-6'],
+    ['are of both sockets if none has room', 8, ALIGNED, BUSY, SOCKETS, '1.38.0', '0,2,4,6,8-11'],
+  ] as const) {
+    it(what, () => {
+      const cpuOptions = readCpuOptions(Object.fromEntries(options.map((name) => [name, 'true'])));
+      const behaviour = behaviourOf(`v${version}`)!;
+      const topology = topologyOfHost(host);
+      const cpus = takeByTopology(topology, cpuOptions, CpuSet.parse(free), count, { behaviour });
+      assert.equal(`${cpus}`, expected);
+    });
+  }
+});
 
 describe('CPUs distributed over NUMA nodes', () => {
   /** NUMA nodes of whole cores, of each of which some threads of some cores are reserved. */
