@@ -107,10 +107,12 @@ describe('attacks by a compromised node', function () {
     const random = createRandom(7);
     const busy = async () => Math.max(await longestDelay(stage.extender), await longestDelay(stage.webhook));
     await busy();
-    // The effect of a busy machine on an honest report is not the attacker's.
-    for (let i = 0; i < 100; i++) await report({ pmdCPUs: `${i % 8}` });
-    const honestly = await busy();
-    const limit = Math.max(100, 4 * honestly);
+    const honestDelay = async () => {
+      for (let i = 0; i < 100; i++) await report({ pmdCPUs: `${i % 8}` });
+      return busy();
+    };
+    let honestly = await honestDelay();
+    const isLong = (delay: number) => delay >= Math.max(100, 4 * honestly);
     let sent = 0;
     let refused = 0;
     let busiest = 0;
@@ -134,14 +136,17 @@ describe('attacks by a compromised node', function () {
       let batch = await send(lies);
       assert.ok(sent > already, `${refused} reports refused one after the other`);
       accepted += sent - already;
-      for (let again = 0; again < 2 && batch >= limit; again++) batch = Math.min(batch, await send(lies));
+      for (let again = 0; again < 3 && isLong(batch); again++) {
+        honestly = Math.max(honestly, await honestDelay());
+        batch = Math.min(batch, await send(lies));
+      }
       busiest = Math.max(busiest, batch);
       await stage.serve();
     }
     console.log(
       `      ${sent} accepted by the API server, ${refused} refused; event loops busy for ${busiest.toFixed(0)} ms at most, ${honestly.toFixed(0)} ms by honest ones`,
     );
-    assert.ok(busiest < limit, `an event loop was busy for ${busiest} ms, ${honestly} before`);
+    assert.ok(!isLong(busiest), `an event loop was busy for ${busiest} ms, ${honestly} before`);
     assert.ok(peakMiB(stage.extender) < 256 && peakMiB(stage.webhook) < 256);
     await report({});
     await stage.serve();

@@ -42,7 +42,6 @@ describe('the packaging scripts', function () {
       bom.components.map((one) => /^(.+)@(.+)$/.exec(one['bom-ref'])?.slice(1) ?? []),
     );
     for (const [name, version] of Object.entries(packageJson.dependencies)) assert.equal(versions[name], version, name);
-    for (const name of ['mocha', 'typescript', 'esbuild']) assert.equal(versions[name], undefined, name);
     assert.equal(run('sbom').stdout, stdout);
   });
 

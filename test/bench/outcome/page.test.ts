@@ -11,7 +11,6 @@ describe('the outcome page', () => {
   const page = readFileSync(join(root, 'docs/reference/outcome.md'), 'utf8');
 
   it('has a table of the recorded figures', () => {
-    assert.ok(results.length > 0);
     const machine = /^Measured on a machine with (.*), shared with other work\.$/m.exec(page)?.[1] ?? '';
     assert.ok(page.includes(outcomeTables(results, machine)), 'npx tsx bench/outcome/run.ts --page writes it again');
   });
