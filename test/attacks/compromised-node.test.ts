@@ -107,6 +107,7 @@ describe('attacks by a compromised node', function () {
     const random = createRandom(7);
     const busy = async () => Math.max(await longestDelay(stage.extender), await longestDelay(stage.webhook));
     await busy();
+    // The effect of a busy machine on an honest report is not the attacker's.
     const honestDelay = async () => {
       for (let i = 0; i < 100; i++) await report({ pmdCPUs: `${i % 8}` });
       return busy();

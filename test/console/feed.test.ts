@@ -386,6 +386,8 @@ describe('the stream of the console', () => {
     await listener.until(isReady);
     const page = pageOf(listener.events);
     assert.equal(page.nodes.size, 2000);
+    const shapes = new Set([...page.nodes.values()].map(({ shape }) => shape));
+    assert.ok(shapes.size <= 3, `${shapes.size} shapes`);
     assert.ok(listener.bytes < 120_000, `${listener.bytes} bytes`);
   });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -42,6 +42,7 @@ describe('the packaging scripts', function () {
       bom.components.map((one) => /^(.+)@(.+)$/.exec(one['bom-ref'])?.slice(1) ?? []),
     );
     for (const [name, version] of Object.entries(packageJson.dependencies)) assert.equal(versions[name], version, name);
+    for (const name of ['mocha', 'typescript', 'esbuild']) assert.equal(versions[name], undefined, name);
     assert.equal(run('sbom').stdout, stdout);
   });
 
@@ -53,4 +54,13 @@ describe('the packaging scripts', function () {
     const { status, stderr } = check(`v${packageJson.version}`);
     assert.ok(status === 0 || stderr.includes('unreleased'), stderr);
   });
+
+  for (const name of readdirSync(join(root, 'packaging')).filter((one) => one.endsWith('.sh'))) {
+    if (name === 'kind-smoke.sh') continue;
+    it(`${name}: prints its usage without arguments`, () => {
+      const { status, stderr } = spawnSync(join(root, 'packaging', name), [], { cwd: root, encoding: 'utf8' });
+      assert.notEqual(status, 0);
+      assert.match(stderr, new RegExp(`usage: packaging/${name.replace('.', '\\.')}`));
+    });
+  }
 });

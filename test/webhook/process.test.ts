@@ -113,6 +113,7 @@ describe('the webhook as a process', function () {
     await patch('/api/v1/nodes/n1/status', { capacity: { cpu: '4' } });
     await api.client.create(reports, { apiVersion, kind, metadata: { name: 'n1' } });
     await patch(`${reports}/n1/status`, { ...statusOf(), cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] });
+    // A decision about it needs the nodes, and no VMI.
     const pod = {
       metadata: { annotations: { 'plumbline.dev/align': 'whole-cores' } },
       spec: { containers: [{ name: 'c', resources: { limits: { cpu: '2', memory: '1Gi' } } }] },

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { interferenceChart } from '../../../bench/interference/chart.ts';
+import { CONTENDERS, TITLES } from '../../../bench/interference/contenders.ts';
 import { DELAYS, figuresOf } from '../../../bench/interference/figures.ts';
 import { interferenceTable } from '../../../bench/interference/page.ts';
 import { readResults } from '../../../bench/interference/results.ts';
@@ -31,8 +32,10 @@ describe('the interference page', () => {
     assert.ok(read('outcome.md').includes(interferenceTable(results)), 'bench/interference/run.ts --page');
   });
 
-  it('has their chart', () => {
+  it('has their chart in the colour scheme of the reader', () => {
     const chart = read('interference.svg');
     assert.equal(chart, interferenceChart(results));
+    assert.match(chart, /@media \(prefers-color-scheme: dark\)/);
+    for (const one of CONTENDERS) assert.ok(chart.includes(TITLES[one]), one);
   });
 });

@@ -15,8 +15,8 @@ export interface Vm {
   readonly annotations?: Record<string, string>;
   /** Of the template; by default two cores. */
   readonly spec?: object;
-  readonly instancetype?: object;
   /** Of the VM itself. */
+  readonly instancetype?: object;
   readonly metadata?: object;
   readonly status?: object;
 }
