@@ -29,40 +29,36 @@ export interface Changed {
 }
 
 /** The document once for each text in it, with that text changed. */
-export function withEachText(document: unknown, change: (text: string) => string): Changed[] {
-  return textPaths(document).map((path) => ({ path, document: withTexts(document, change, new Set([path])) }));
-}
+export const withEachText = (document: unknown, change: (text: string) => string): Changed[] =>
+  textPaths(document).map((path) => ({
+    path,
+    document: withTexts(document, (text, at) => (at === path ? change(text) : text)),
+  }));
 
 /** The paths of all texts of a document; that of a key ends with `~`. */
 export function textPaths(document: unknown): string[] {
   const paths: string[] = [];
-  withTexts(document, (text) => text, { has: (path) => paths.push(path) === 0 });
+  withTexts(document, (text, path) => {
+    paths.push(path);
+    return text;
+  });
   return paths;
-}
-
-/** The document with the texts at some paths changed. */
-export function withTexts(
-  document: unknown,
-  change: (text: string) => string,
-  paths: Pick<ReadonlySet<string>, 'has'>,
-): unknown {
-  const changedIf = (text: string, path: string) => (paths.has(path) ? change(text) : text);
-  const changed = (value: unknown, path: string): unknown => {
-    if (typeof value === 'string') return changedIf(value, path);
-    if (Array.isArray(value)) return value.map((item, i) => changed(item, `${path}.${i}`));
-    if (!isRecord(value)) return value;
-    const entries = Object.entries(value).map(([key, inner]) => [
-      changedIf(key, `${path}.${key}~`),
-      changed(inner, `${path}.${key}`),
-    ]);
-    return Object.fromEntries(entries);
-  };
-  return changed(document, '');
 }
 
 /** The document with every text in it changed, except keys. */
 export const withEveryText = (document: unknown, change: (text: string) => string): unknown =>
-  withTexts(document, change, { has: (path) => !path.endsWith('~') });
+  withTexts(document, (text, path) => (path.endsWith('~') ? text : change(text)));
+
+/** The document with each text, value or key, replaced by what `change` returns. */
+export function withTexts(document: unknown, change: (text: string, path: string) => string, path = ''): unknown {
+  if (typeof document === 'string') return change(document, path);
+  if (Array.isArray(document)) return document.map((item, i) => withTexts(item, change, `${path}.${i}`));
+  if (!isRecord(document)) return document;
+  const entries = Object.entries(document);
+  return Object.fromEntries(
+    entries.map(([key, value]) => [change(key, `${path}.${key}~`), withTexts(value, change, `${path}.${key}`)]),
+  );
+}
 
 /** Instances of classes, such as sets of CPUs, have no texts of others. */
 function isRecord(value: unknown): value is Record<string, unknown> {

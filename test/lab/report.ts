@@ -8,6 +8,7 @@ import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { kubeletConfigOf } from '../../node-agent/host/kubelet-config.ts';
 import { NO_NETWORKS, UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
 import { buildStatus } from '../../node-agent/report/status.ts';
+import { inputs } from '../node-agent/report/inputs-fixture.ts';
 import { deviceCounts, resourcesOf } from './devices.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import type { DrawnPod } from './pods.ts';
@@ -47,6 +48,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
   const podsWithCpus = new Set(Object.keys(snapshot.cpus));
   const status = buildStatus(
     {
+      ...inputs,
       host,
       kubeletVersion: node.behavesLike ?? version,
       capacity: Object.fromEntries([...deviceCounts(round)].map(([resource, count]) => [resource, `${count}`])),
@@ -65,16 +67,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
         memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods), podsWithCpus),
       },
       memory,
-      isolated: CpuSet.EMPTY,
-      contradictions: [],
-      offline: CpuSet.EMPTY,
       networks: { ...UNKNOWN_NETWORKS, networks: NO_NETWORKS },
-      pmdCpus: CpuSet.EMPTY,
-      pinsVms: true,
-      pinning: [],
-      refusals: [],
-      ovsProblems: [],
-      failedDuties: [],
     },
     undefined,
     '2026-01-01T00:00:00Z',

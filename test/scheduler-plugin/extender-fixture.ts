@@ -40,6 +40,11 @@ export function statusOf(more: Partial<NodeTopologyStatus> = {}): NodeTopologySt
     ...more,
   };
 }
+/** The status of a pod that kube-scheduler could not place. */
+export const unschedulable = (message: string) => ({
+  phase: 'Pending',
+  conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
+});
 /** A Guaranteed pod of one container. */
 export function podOf(cpu: string, resources: readonly string[] = [], more: Partial<Pod> = {}): Pod {
   const amounts = { cpu, memory: '1Gi', ...Object.fromEntries(resources.map((name) => [name, '1'])) };

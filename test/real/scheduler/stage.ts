@@ -9,6 +9,7 @@ import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { formatMicroTime } from '../../../model/lease/timing.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/cluster/identities.ts';
+import { statusOf } from '../../scheduler-plugin/extender-fixture.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
@@ -114,20 +115,11 @@ export interface SeenPod {
 
 /** A node of two sockets with four cores of two threads each, CPUs 0 and 8 reserved. physnet0 is on the first socket. */
 export function topologyOf(changes: Partial<NodeTopologyStatus> = {}): NodeTopologyStatus {
-  return {
-    kubeletVersion: 'v1.36.2',
-    cells: [
-      { id: 0, cpus: '0-3,8-11' },
-      { id: 1, cpus: '4-7,12-15' },
-    ],
-    cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`),
-    reserved: '0,8',
-    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+  const { tunnel: _, ...status } = statusOf({
     topologyManager: { policy: 'best-effort' },
-    assignments: [],
     physnets: [{ name: 'physnet0', cells: '0' }],
-    ...changes,
-  };
+  });
+  return { ...status, ...changes };
 }
 
 /** The same node with no free CPU. */

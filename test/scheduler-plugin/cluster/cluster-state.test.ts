@@ -1,19 +1,9 @@
 import assert from 'node:assert/strict';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
 import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/cluster-state.ts';
-import { extenderOf, onNode, owned, podOf, statusOf, viewOf, withUid } from '../extender-fixture.ts';
+import { extenderOf, onNode, owned, podOf, statusOf, unschedulable, viewOf, withUid } from '../extender-fixture.ts';
 
-const UNSCHEDULABLE = {
-  phase: 'Pending',
-  conditions: [
-    {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message: '0/3 nodes are available: 3 too few free CPUs.',
-    },
-  ],
-};
+const UNSCHEDULABLE = unschedulable('0/3 nodes are available: 3 too few free CPUs.');
 const VF = 'example.com/vf';
 /** The notifications of these changes, except improvements. */
 const heard = (act: (under: ReturnType<typeof extenderOf>) => void) => {

@@ -154,7 +154,7 @@ describe('the fleet', () => {
   it('reads from the report which CPUs pods own, and gives equally full nodes the same load', () => {
     const assignments = [owned('a', '1-2,9-10'), owned('b', '3,11')];
     const { fleet, node, free } = fleetOf({
-      n1: statusOf({ assignments: assignments }),
+      n1: statusOf({ assignments }),
       n2: statusOf({ assignments: [owned('c', '1-3,9-11')] }),
       n3: statusOf(),
     });

@@ -19,7 +19,7 @@ import { createDecider } from '../../../scheduler-plugin/wiring/decider.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silent } from '../../support/logger.ts';
-import { podOf, statusOf, withUid } from '../extender-fixture.ts';
+import { podOf, statusOf, unschedulable, withUid } from '../extender-fixture.ts';
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/namespaces/default/pods';
@@ -28,17 +28,7 @@ const LEASES = '/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases';
 const VMIS = '/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances';
 const MERGE = 'application/merge-patch+json';
 const PAUSED_AT = '2026-11-01T10:00:00Z';
-const UNSCHEDULABLE = {
-  phase: 'Pending',
-  conditions: [
-    {
-      type: 'PodScheduled',
-      status: 'False',
-      reason: 'Unschedulable',
-      message: '0/1 nodes are available: 1 DPU not ready.',
-    },
-  ],
-};
+const UNSCHEDULABLE = unschedulable('0/1 nodes are available: 1 DPU not ready.');
 
 interface Metadata {
   readonly name: string;
