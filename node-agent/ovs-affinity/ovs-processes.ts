@@ -124,6 +124,8 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
       let results = pass(target, snapshot);
       // A CPU that has gone offline since looks like one that the kernel withholds.
       if (results.some(isTroubled) && seeMachine()) results = pass(target);
+      // A daemon that has ended its start has other original masks.
+      savedMasks.remember(processAffinities);
       const isSameMachine = machine.equals(passedOn);
       passedOn = machine;
       if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));

@@ -38,6 +38,8 @@ export interface ProcessAffinityDeps {
 
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MAX_ROUNDS = 5;
+/** Maximum seconds after the first sight of an ovs-vswitchd in which a change of its main thread may be part of its start. */
+const START_SECONDS = 60;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
 const CHECKS_FOR_ALL = 4;
 
@@ -62,6 +64,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
   let last: ThreadSnapshot = { tids: [], pmd: new Set() };
   let cursor = 0;
   let identity: number | undefined;
+  const afterStart = hasPmd ? createStart(pid, threadMover, deps.now) : (masks: OriginalMasks | undefined) => masks;
 
   const list = (): ThreadSnapshot => {
     const tids = threads.list(pid);
@@ -115,6 +118,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     },
     /** A thread that is there already costs one call. @param snapshot replaces the first listing */
     apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult {
+      originalMasks = afterStart(originalMasks);
       if ('only' in target) {
         const only = target.only.intersect(deps.machine());
         return pass(() => only, snapshot);
@@ -152,6 +156,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
     },
     /** Restores each thread's original mask. Does nothing without recorded masks. */
     restore(): PassResult {
+      originalMasks = afterStart(originalMasks);
       if (originalMasks === undefined) return NOTHING_DONE;
       const before = originalMasks;
       return pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
@@ -169,6 +174,27 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
         return [{ tid, name: threads.name(pid, tid) ?? '', allowed, note }];
       });
     },
+  };
+}
+
+/**
+ * While it starts, ovs-vswitchd confines its main thread to one CPU: 0.1 s to measure a clock, seconds to start DPDK. The
+ * CPUs that it gives the thread back are its original ones; no other process moved it. Source:
+ * pmd_perf_estimate_tsc_frequency in lib/dpif-netdev-perf.c and dpdk_init__ in lib/dpdk.c of Open vSwitch.
+ * @returns a function from the remembered masks to those after the start
+ */
+function createStart(pid: number, threadMover: ReturnType<typeof createThreadMover>, now: () => number) {
+  const firstSeen = now();
+  let isOver = false;
+  return (masks: OriginalMasks | undefined): OriginalMasks | undefined => {
+    const left = threadMover.lastSeen(pid);
+    if (isOver || masks === undefined || left === undefined) return masks;
+    const mask = threadMover.current(pid);
+    if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return masks;
+    isOver = true;
+    if (now() - firstSeen > START_SECONDS * 1000) return masks;
+    threadMover.see(pid);
+    return mask.equals(masks.main) ? masks : { ...masks, main: mask };
   };
 }
 

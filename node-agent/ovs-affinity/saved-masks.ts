@@ -59,10 +59,12 @@ export function createSavedMasks({ file, startOf, unconfined }: SavedMasksDeps) 
     lost === undefined || hasMet ? undefined : { main: unconfined(), odd: [] };
 
   return {
-    /** Saves the masks of processes without saved ones. @returns masks that are lost, and the reason if saving failed */
+    /** Saves the masks that are not saved yet. @returns masks that are lost, and the reason if saving failed */
     remember(processAffinities: readonly ProcessAffinity[]): readonly AffinityProblem[] {
-      if (processAffinities.every(({ originalMasks }) => originalMasks !== undefined)) return problems();
       const before = load();
+      const isSaved = (masks: OriginalMasks | undefined) =>
+        masks !== undefined && before.some(({ originalMasks }) => originalMasks === masks);
+      if (processAffinities.every(({ originalMasks }) => isSaved(originalMasks))) return problems();
       for (const processAffinity of processAffinities) {
         if (processAffinity.originalMasks === undefined)
           processAffinity.remember(savedMasksOf(processAffinity.process, processAffinities, before) ?? assumed());

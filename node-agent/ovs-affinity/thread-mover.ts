@@ -43,6 +43,7 @@ export function createThreadMover(affinity: ThreadAffinity) {
   return {
     current,
     see,
+    lastSeen: (tid: number) => seen.get(tid),
     /** @returns whether the thread's mask changed */
     move(tid: number, targetOf: TargetOf): boolean {
       const left = seen.get(tid);

@@ -54,10 +54,7 @@ describe('the state of a VM with a launcher', () => {
     const { remedies } = vmState({ ...VM, pod, scheduler });
     const texts = remedies.map(({ id, text }) => `${id} ${text}`);
     assert.deepEqual(texts, [...new Set(texts)]);
-    assert.deepEqual(
-      remedies.map(({ id }) => id),
-      ['start-again', 'check-other-scheduler', 'start-again'],
-    );
+    assert.equal(remedies.map(({ id }) => id).join(), 'start-again,check-other-scheduler,start-again');
     const mask = { annotations: { 'plumbline.dev/cpu-mask': '1:2' } };
     const dead = { ...NODE, deadDpu: 'dead', assigned: ['2-3', '8'] };
     const split = vmState({ ...VM, pod: launcher({ ...on('Running') }), node: dead });

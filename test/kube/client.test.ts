@@ -193,10 +193,7 @@ describe('a client of the API server', () => {
     ]);
     answer = json(200, {});
     await client.get('/b');
-    assert.deepEqual(
-      requests.map(({ url }) => url),
-      ['/a', '/a', '/b'],
-    );
+    assert.equal(requests.map(({ url }) => url).join(), '/a,/a,/b');
   });
 
   it('repeats a request once if a kept connection breaks', async () => {

@@ -179,10 +179,7 @@ describe('planned pins', () => {
       { vm: 'b', cpus: set('3-4') },
       { vm: 'c', cpus: set('4,8') },
     ]);
-    assert.deepEqual(
-      pairs.map(({ a, b, cpus }) => `${a} ${b} ${cpus}`),
-      ['a b 3', 'b c 4'],
-    );
+    assert.equal(pairs.map(({ a, b, cpus }) => `${a} ${b} ${cpus}`).join(), 'a b 3,b c 4');
   });
 });
 describe('pins on a host', () => {

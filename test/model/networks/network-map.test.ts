@@ -100,10 +100,7 @@ describe('the context of networks', () => {
     const mappings = parseBridgeMappings(' a : br-a ,, ,b,:br-c,d:,a:br-d,e:f:g,x:br-a', (pair, why) =>
       ignored.push(`${pair} ${why}`),
     );
-    assert.deepEqual(
-      mappings.map(({ physnet, bridge }) => `${physnet}=${bridge}`),
-      ['a=br-a', 'e=f:g', 'x=br-a'],
-    );
+    assert.equal(mappings.map(({ physnet, bridge }) => `${physnet}=${bridge}`).join(), 'a=br-a,e=f:g,x=br-a');
     assert.deepEqual(ignored, [
       'b maps nothing',
       ':br-c maps nothing',

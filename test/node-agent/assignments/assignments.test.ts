@@ -212,6 +212,7 @@ describe('CPUs that dra-driver-cpu gives to claims', () => {
     await eventually(() => assignments.view().assignments.length === 0, 'the pod has ended');
     assert.equal(free(), '0-1,6-7');
     assert.match(assignments.view().problems.join(), /dra\.k8s\.io-cpu_claim/);
+    assert.ok(logged.said('CPUs of claims unusable; keeping the last known ones'));
     kubelet.writeClaim(UID, '4-5');
     await becomes('0-3,6-7');
   });

@@ -93,6 +93,12 @@ describe('the state of the memory manager', () => {
       ['0: 0 0 16 8', '1: 0 1 16 8'],
     ],
     [
+      'after a VM ended whose page size the node has no longer',
+      file([node(0, 1)], { u: { compute: [['hugepages-2Mi', 1, 0]] } }),
+      [],
+      ['0: 0 0 16 8'],
+    ],
+    [
       'with one of two equal VMs',
       file([node(0, 4, { memory: 4, 'hugepages-1Gi': 8 })], { u: { compute: VM }, v: { compute: VM } }),
       [pod({ compute: VM }), pod({ other: [] })],

@@ -96,11 +96,29 @@ describe('a real Open vSwitch, sampled each millisecond, while the agent ends or
         // Its monitor takes SIGKILL as a normal end.
         process.kill(real.pid(name), 'SIGKILL');
         await eventually(() => !isAlive(before), 'the monitor has ended too');
-        real.startAgain(name);
+        await real.startAgain(name);
         await eventually(() => masks() === first(), `round ${round}`, 10);
       }
     });
   }
+
+  it('an ovs-vswitchd that is first seen while it confines its main thread for its start gets its own CPUs back', async () => {
+    sampler!.end();
+    sampler = undefined;
+    const monitor = real.monitor('ovs-vswitchd');
+    process.kill(real.pid('ovs-vswitchd'), 'SIGKILL');
+    await eventually(() => !isAlive(monitor), 'the monitor has ended too');
+    program.kill('SIGSTOP');
+    const ready = real.startAgain('ovs-vswitchd');
+    const until = performance.now() + 30_000;
+    while (!real.isUp('ovs-vswitchd') || allowedLists(real.pid('ovs-vswitchd'))[0] === all()) {
+      assert.ok(performance.now() < until, 'it confines itself while it starts');
+      await delay(1);
+    }
+    program.kill('SIGCONT');
+    await ready;
+    await eventually(() => masks() === first(), 'moved');
+  });
 
   it('turned off while CPUs are owned: every thread gets its own CPUs back', async () => {
     sampler!.end();

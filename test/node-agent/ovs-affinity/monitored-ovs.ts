@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../support.ts';
@@ -23,14 +24,14 @@ export async function startMonitoredOvs(directory: string) {
     execFileSync(program, args, { env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
   const detached = ['--detach', '--monitor', '--pidfile', '-vconsole:off', '-vsyslog:off'];
   run('ovsdb-tool', 'create', join(rundir, 'conf.db'), SCHEMA);
-  const start = {
-    'ovsdb-server': () => run('ovsdb-server', join(rundir, 'conf.db'), `--remote=punix:${socket}`, ...detached),
-    'ovs-vswitchd': () => run('ovs-vswitchd', `unix:${socket}`, '--enable-dummy', ...detached),
+  const argumentsOf = {
+    'ovsdb-server': [join(rundir, 'conf.db'), `--remote=punix:${socket}`],
+    'ovs-vswitchd': [`unix:${socket}`, '--enable-dummy'],
   };
-  start['ovsdb-server']();
+  run('ovsdb-server', ...argumentsOf['ovsdb-server'], ...detached);
   const vsctl = (...args: string[]) => run('ovs-vsctl', `--db=unix:${socket}`, ...args);
   vsctl('--no-wait', 'init');
-  start['ovs-vswitchd']();
+  run('ovs-vswitchd', ...argumentsOf['ovs-vswitchd'], ...detached);
   vsctl('add-br', 'plumb1', '--', 'set', 'bridge', 'plumb1', 'datapath_type=netdev');
 
   const pid = (daemon: string) => Number(read(join(rundir, `${daemon}.pid`)));
@@ -46,9 +47,9 @@ export async function startMonitoredOvs(directory: string) {
     /** Daemons and their monitors. */
     processes: () => DAEMONS.flatMap((daemon) => [pid(daemon), monitors[daemon]]),
     vsctl,
-    /** Starts a daemon that has ended permanently, with its own monitor. */
-    startAgain(daemon: DaemonName) {
-      start[daemon]();
+    /** Starts a daemon that has ended permanently, with its own monitor; resolves when it works. */
+    async startAgain(daemon: DaemonName) {
+      await once(spawn(daemon, [...argumentsOf[daemon], ...detached], { env, stdio: 'ignore' }), 'exit');
       monitors[daemon] = parentOf(daemon);
     },
     async stop() {

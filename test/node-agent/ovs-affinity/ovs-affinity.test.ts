@@ -106,11 +106,13 @@ describe('affinity of real threads, and the enabler file', () => {
     assert.ok(!existsSync(masksFile()));
   });
 
-  it('an empty file enables nothing', async () => {
+  it('an empty file enables nothing, and the agent’s end then logs nothing', async () => {
     writeFileSync(enablerFile, '');
     start();
     view.free(first());
-    assert.equal(counted.sets, 0);
+    stop.abort();
+    await running;
+    assert.deepEqual([counted.sets, logged.lines], [0, []]);
   });
 
   it('an unreadable enabler file leaves the feature on', async () => {

@@ -73,15 +73,9 @@ describe('the processes of Open vSwitch', () => {
     const handler = thread(first, '0-7');
     const { moved, displaced, problems } = apply({ only: cpus('2-3') });
     assert.deepEqual([moved, displaced], [2, 0]);
-    assert.deepEqual(
-      problems.map(({ cause }) => cause),
-      ['pidfile-absent'],
-    );
+    assert.equal(problems.map(({ cause }) => cause).join(), 'pidfile-absent');
     assert.deepEqual(ovs.unmanaged(), problems);
-    assert.deepEqual(
-      [first.pid, handler].map((tid) => kernel.maskTexts()[tid]),
-      ['2-3', '2-3'],
-    );
+    assert.equal([first.pid, handler].map((tid) => kernel.maskTexts()[tid]).join(), '2-3,2-3');
     await daemon('ovsdb-server');
     assert.deepEqual(apply({ only: cpus('2-3') }), { moved: 1, displaced: 0, problems: [] });
     assert.deepEqual(ovs.unmanaged(), []);
@@ -93,7 +87,7 @@ describe('the processes of Open vSwitch', () => {
     const steady = await daemon('ovs-vswitchd');
     const before = await daemon('ovsdb-server');
     apply({ only: cpus('2-3') });
-    kernel.thread(steady.pid, '0-15');
+    kernel.thread(steady.pid, '0-14');
     await before.stop();
     kernel.masks.delete(before.pid);
     const next = await daemon('ovsdb-server', '5');
@@ -105,10 +99,7 @@ describe('the processes of Open vSwitch', () => {
     );
     const { moved } = ovs.restore();
     assert.equal(moved, 2);
-    assert.deepEqual(
-      [steady.pid, next.pid].map((pid) => kernel.maskTexts()[pid]),
-      ['0-15', '5'],
-    );
+    assert.equal([steady.pid, next.pid].map((pid) => kernel.maskTexts()[pid]).join(), '0-15,5');
   });
 
   it('that a cpuset limits or excludes are counted by daemon, and are a problem', async () => {

@@ -45,6 +45,12 @@ describe('setting the CPUs of threads', () => {
     assert.deepEqual([threads, errors], [6, []]);
     assert.deepEqual([...new Set(Object.values(kernel.maskTexts()))], ['0']);
   });
+
+  it('lists the threads five times at most, if new ones never end', () => {
+    let born = 200;
+    kernel.onSet = () => kernel.thread(born++, '0-15');
+    assert.equal(keeper.apply({ only: set('0') }).threads, 15);
+  });
 });
 
 describe('threads that cannot be on the wanted CPUs', () => {
@@ -107,6 +113,24 @@ describe('threads that are skipped or restored', () => {
     keeper.restore();
     assert.deepEqual(kernel.maskTexts(), { 100: '2-9', 101: '2-9', 102: '3' });
   });
+
+  for (const [seconds, own, displaced] of [
+    [59, '0-15', 0],
+    [61, '3', 1],
+  ] as const) {
+    it(`of a main thread that gets more CPUs ${seconds} s after the first pass are ${own}`, () => {
+      kernel.thread(100, '3');
+      keeper.remember();
+      keeper.apply({ only: set('0') });
+      kernel.now = seconds * 1000;
+      kernel.thread(100, '0-15');
+      assert.equal(keeper.apply({ only: set('0') }).displaced, displaced);
+      kernel.thread(100, '0-15');
+      assert.equal(keeper.apply({ only: set('0') }).displaced, 1, 'a start has one end');
+      keeper.restore();
+      assert.equal(kernel.maskTexts()[100], own);
+    });
+  }
 
   it('have no saved masks if the main thread has ended', () => {
     kernel.masks.delete(100);

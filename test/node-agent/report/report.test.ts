@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import type { NodeIdentity } from '../../../node-agent/kube-objects/lease.ts';
+import { type NodeIdentity, readNode } from '../../../node-agent/kube-objects/lease.ts';
 import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
 import { createReport } from '../../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
@@ -22,6 +22,7 @@ describe('publishing the report', () => {
   const start = useDuties();
   let api: FakeApi;
   let now: ReportInputs;
+  let builds = 0;
   let changed: () => void;
   let logged: ReturnType<typeof recordingLogger>;
   let metrics: ReturnType<typeof testMetrics>;
@@ -37,7 +38,10 @@ describe('publishing the report', () => {
       changed = listener;
       return () => {};
     };
-    const current = async () => now;
+    const current = async () => {
+      builds++;
+      return now;
+    };
     start(createReport({ client: api.client, nodeName: NODE, inputs: current, subscribe, log: logged.log, metrics }));
   };
   const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
@@ -108,9 +112,10 @@ describe('publishing the report', () => {
         run();
         await pass(2);
         assert.equal(published()?.status?.reserved, '0');
-        reads = 0;
+        [reads, builds] = [0, 0];
         await pass(120);
         assert.ok(reads >= 6 && reads <= 8, `${reads} reads in 120 s`);
+        assert.ok(builds >= 11 && builds <= 20, `${builds} checks in 120 s without the kubelet’s configuration`);
         api.objects.delete(PATH);
         isDefined = awaySeconds === 0;
         await pass(awaySeconds);
@@ -170,25 +175,17 @@ describe('publishing the report', () => {
   });
 });
 
-const identity: NodeIdentity = {
-  name: NODE,
-  uid: 'node-uid-1',
-  kubeletVersion: 'v1.36.0',
-  maxPods: 110,
-  capacity: {},
-  allocatable: {},
-  labels: {},
-};
-
 describe('the node’s NodeTopology on the API server', () => {
   const { signal } = new AbortController();
   const status = buildStatus(inputs, undefined, '2026-01-01T00:00:00Z')!;
   let api: FakeApi;
   let client: KubeClient;
+  let identity: NodeIdentity;
 
-  beforeEach(() => {
+  beforeEach(async () => {
     api = createFakeApi(NODE);
     client = { ...api.client };
+    identity = await readNode(client, NODE, signal);
   });
 
   it('is read if another client creates it at the same time', async () => {
@@ -306,6 +303,7 @@ describe('the agent’s heartbeat, beat by beat', () => {
     api.failing = false;
     await pass(10);
     assert.deepEqual(await outcomes(), { failed: 2, renewed: 1 });
+    assert.ok(logged.said('recovered'));
   });
 
   it('creates its Lease again after Kubernetes deleted it with the node, and says so', async () => {
@@ -315,9 +313,6 @@ describe('the agent’s heartbeat, beat by beat', () => {
     await pass(10);
     assert.equal(created, 2);
     assert.ok(spec() !== undefined);
-    assert.deepEqual(
-      logged.lines.map(({ msg }) => msg),
-      ['the agent’s Lease was deleted; created it again'],
-    );
+    assert.equal(logged.lines.map(({ msg }) => msg).join(), 'the agent’s Lease was deleted; created it again');
   });
 });

@@ -18,6 +18,7 @@ const part = (status: NodeTopologyStatus) => {
 };
 const NOTHING = [undefined, undefined, undefined];
 const NO_POLICY = { ...config, cpuManager: { policy: 'none', options: {} } };
+const memoryStates = (status: NodeTopologyStatus) => status.memoryManager?.cells?.map(({ state }) => state);
 const messageOf = (type: string, status: NodeTopologyStatus) =>
   status.conditions?.find((one) => one.type === type)?.message;
 
@@ -147,10 +148,7 @@ describe('the fields of a report', () => {
   for (const [what, memory, expected, message] of readings) {
     it(`the state of the static memory manager ${what}`, () => {
       const status = build({ kubeletConfig: config, view: { ...knownView, memory } });
-      assert.deepEqual(
-        status.memoryManager?.cells?.map((cell) => cell.state),
-        [expected],
-      );
+      assert.deepEqual(memoryStates(status), [expected]);
       assert.equal(messageOf('MemoryStateKnown', status), message);
     });
   }
@@ -159,10 +157,7 @@ describe('the fields of a report', () => {
     const featureGates = { PodLevelResourceManagers: true };
     const kubeletConfig = { ...config, memoryManager: { policy: 'None' }, featureGates };
     const status = build({ kubeletConfig, view: { ...knownView, memory: { cells: new Map([[0, state]]) } } });
-    assert.deepEqual(
-      status.memoryManager?.cells?.map((cell) => cell.state),
-      [undefined],
-    );
+    assert.deepEqual(memoryStates(status), [undefined]);
     assert.equal(messageOf('MemoryStateKnown', status), undefined);
     assert.deepEqual(status.featureGates, featureGates);
   });

@@ -132,10 +132,7 @@ describe('the mask of a guest: masks that cannot be applied', () => {
     guest.affinity.sets.length = 0;
     const outcome = guest.keep('1:2', { withheld });
     assert.deepEqual([outcome?.state, outcome?.reason, outcome?.moved], ['unpinned', 'Empty', 2]);
-    assert.deepEqual(
-      guest.affinity.sets.map((text) => text.split(' ')[0]),
-      ['100', '101'],
-    );
+    assert.equal(guest.affinity.sets.map((text) => text.split(' ')[0]).join(), '100,101');
     assert.equal(guest.keep('1:2', { withheld })?.moved, 0);
     guest.affinity.masks.set(101, set('3'));
     assert.equal(guest.keep('1:2', { withheld })?.moved, 1, 'a thread that is elsewhere');

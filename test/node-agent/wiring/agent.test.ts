@@ -145,10 +145,7 @@ describe('the node agent as a process', function () {
     agent = startAgent(flags, ['--import', elsewhere]);
     await once(agent.process, 'close');
     assert.equal(agent.process.exitCode, 0);
-    assert.deepEqual(
-      agent.lines.map(({ msg }) => msg),
-      ['node agent needs Linux; nothing to do'],
-    );
+    assert.equal(agent.lines.map(({ msg }) => msg).join(), 'node agent needs Linux; nothing to do');
   });
 
   it('exits with status 2 and one line for invalid settings', async () => {
