@@ -33,7 +33,7 @@ describe('reports of OVS affinity', () => {
     registry = new Registry();
     recorded = recordingEvents();
     logged = recordingLogger();
-    now = 0;
+    now = 5000;
     writtenAt = undefined;
     const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => now });
     const metrics = createAgentMetrics(registry);
@@ -62,7 +62,7 @@ describe('reports of OVS affinity', () => {
     const problem = (threads: number) => [{ cause: 'EPERM', text: `the kernel refused ${threads} threads` }];
     for (const threads of [1, 2, 3]) tell.problems(problem(threads));
     assert.deepEqual(reasons(), ['OvsAffinityIncomplete']);
-    now = 601;
+    now += 601;
     tell.problems(problem(4));
     assert.equal(reasons().length, 2);
   });
