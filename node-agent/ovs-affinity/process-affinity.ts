@@ -64,7 +64,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
   let last: ThreadSnapshot = { tids: [], pmd: new Set() };
   let cursor = 0;
   let identity: number | undefined;
-  const afterStart = hasPmd ? createStart(pid, threadMover, deps.now) : (masks: OriginalMasks | undefined) => masks;
+  const afterStart = hasPmd ? trackStart(pid, threadMover, deps.now) : (masks: OriginalMasks | undefined) => masks;
 
   const list = (): ThreadSnapshot => {
     const tids = threads.list(pid);
@@ -183,7 +183,7 @@ export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinity
  * pmd_perf_estimate_tsc_frequency in lib/dpif-netdev-perf.c and dpdk_init__ in lib/dpdk.c of Open vSwitch.
  * @returns a function from the remembered masks to those after the start
  */
-function createStart(pid: number, threadMover: ReturnType<typeof createThreadMover>, now: () => number) {
+function trackStart(pid: number, threadMover: ReturnType<typeof createThreadMover>, now: () => number) {
   const firstSeen = now();
   let isOver = false;
   return (masks: OriginalMasks | undefined): OriginalMasks | undefined => {
