@@ -72,6 +72,8 @@ export const FINAL_WEBHOOK = 'final.plumbline.dev';
 export const SCHEDULER_WEBHOOK = 'scheduler.plumbline.dev';
 
 export const KUBELET_CONFIG_CONDITION = 'KubeletConfigKnown';
+/** False: facts of the running kubelet are missing or contradict each other, so nothing can be promised on its node. */
+export const KUBELET_RUN_CONDITION = 'KubeletRunKnown';
 export const DPU_READY_CONDITION = 'plumbline.dev/DPUReady';
 export const AGENT_READY_CONDITION = 'plumbline.dev/AgentReady';
 export const THREADS_PER_CORE_LABEL = 'plumbline.dev/threads-per-core';

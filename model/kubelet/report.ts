@@ -3,6 +3,7 @@ import { cut } from '../errors.ts';
 import { createHost, type HostDescription, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
 import {
   KUBELET_CONFIG_CONDITION,
+  KUBELET_RUN_CONDITION,
   PHYSNET_RESOURCE_PREFIX,
   PLACED_RESOURCE,
   physnetResource,
@@ -36,7 +37,9 @@ export interface HostReport
   readonly pmdCPUs?: string | undefined;
   /** Whether the agent sets CPU masks. Default: true. */
   readonly pinsVMs?: boolean | undefined;
-  readonly conditions?: readonly { readonly type: string; readonly message: string }[] | undefined;
+  readonly conditions?:
+    | readonly { readonly type: string; readonly status: string; readonly message: string }[]
+    | undefined;
 }
 
 /** An answer of the extender has the reason once for each node. */
@@ -48,11 +51,13 @@ export function kubeletOfReport(
   host = createHost(report),
   nearest = false,
 ): Kubelet | Unpredictable {
+  const run = falseCondition(report, KUBELET_RUN_CONDITION);
+  if (run !== undefined) return { unpredictable: cut(run, MAX_REASON_CHARACTERS) };
   if (!report.kubeletVersion) return { unpredictable: 'the kubelet version is not reported' };
   // An agent that could read the kubelet's configuration reports a policy, even if it is `none`.
   if (!report.topologyManager) {
-    const condition = report.conditions?.find(({ type }) => type === KUBELET_CONFIG_CONDITION);
-    const reason = condition === undefined ? '' : `: ${cut(condition.message, MAX_REASON_CHARACTERS)}`;
+    const message = falseCondition(report, KUBELET_CONFIG_CONDITION);
+    const reason = message === undefined ? '' : `: ${cut(message, MAX_REASON_CHARACTERS)}`;
     return { unpredictable: `the kubelet's configuration is not reported${reason}` };
   }
   return createKubelet({
@@ -63,6 +68,11 @@ export function kubeletOfReport(
     reserved: CpuSet.parse(report.reserved),
     deviceCells: cellsOfDevices(report),
   });
+}
+
+/** The message of a condition that is False. */
+function falseCondition({ conditions = [] }: HostReport, name: string): string | undefined {
+  return conditions.find(({ type, status }) => type === name && status === 'False')?.message;
 }
 
 function cellsOfDevices({ devices = [], physnets = [], tunnel }: HostReport): CpuSet {

@@ -1,5 +1,6 @@
 import { CpuSet } from '../cpu-set.ts';
 import { HostError, MAX_CELL_ID } from '../host.ts';
+import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../names.ts';
 import type { Device, DeviceAllocations, DevicePool, DevicePools } from './devices.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
 import type { HostReport } from './report.ts';
@@ -29,6 +30,8 @@ export interface ReportedMemoryState {
   readonly free: Readonly<Record<string, number>>;
 }
 
+const DECISIVE_CONDITIONS: readonly string[] = [KUBELET_RUN_CONDITION, KUBELET_CONFIG_CONDITION];
+
 /** More devices of a group make no difference to a pod that asks for at most as many. */
 const MAX_GROUP_DEVICES = 1024;
 /** Devices of all resources of a node, which bounds the memory that a report takes. */
@@ -55,11 +58,18 @@ export function reportWithoutPods<R extends HostReport>(report: R): R {
       groups: entry.groups.map((group) => ({ ...group, free: group.total })),
     })),
     memoryManager: memoryManager && { ...memoryManager, cells: memoryCells },
-    conditions: undefined,
+    conditions: conditionsOfKubelet(report),
     pinning: undefined,
     refusals: undefined,
     summary: undefined,
   };
+}
+
+/** Only what makes the kubelet unpredictable, and without the time, which differs from node to node. */
+function conditionsOfKubelet({ conditions }: HostReport): HostReport['conditions'] {
+  const missing = conditions?.filter(({ type, status }) => DECISIVE_CONDITIONS.includes(type) && status === 'False');
+  if (missing === undefined || missing.length === 0) return undefined;
+  return missing.map(({ type, status, message }) => ({ type, status, message }));
 }
 
 /** Devices and memory in use, as a text that is equal for equal usage; '' for none. @throws ParseError */

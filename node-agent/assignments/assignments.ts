@@ -3,12 +3,10 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { Guard, Listeners } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { followCheckpoint } from './checkpoint-source.ts';
-import { followCpuClaims } from './cpu-claims.ts';
-import { type AnswerVerdict, followPodResources } from './pod-resources-source.ts';
+import { CheckpointSource } from './checkpoint-source.ts';
+import { CpuClaimsSource } from './cpu-claims.ts';
+import { type AnswerVerdict, PodResourcesSource } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
-
-export type Assignments = ReturnType<typeof createAssignments>;
 
 export interface AssignmentsDeps {
   readonly kubeletDir: string;
@@ -18,6 +16,8 @@ export interface AssignmentsDeps {
   readonly onFailure: (code: string) => void;
   /** The CPU manager policy of the kubelet's configuration, read where no checkpoint contains it. */
   readonly configuredPolicy?: () => Promise<string | undefined>;
+  /** Calls the listener when a kubelet has started: the answers of the one before it no longer count. */
+  readonly onKubelet?: (listener: () => void) => () => void;
   /** Seconds without a usable checkpoint after which the PodResources API alone decides what is free. Default 30. */
   readonly checkpointGrace?: number;
 }
@@ -25,83 +25,124 @@ export interface AssignmentsDeps {
 /** A kubelet rewrites its checkpoint when it starts, which takes a few seconds if it has no saved state. */
 const CHECKPOINT_GRACE_SECONDS = 30;
 
-/** Tracks who owns which CPUs: the checkpoint is fast and has uids, PodResources has the names and is authoritative. */
-export function createAssignments(deps: AssignmentsDeps) {
-  const { kubeletDir, cdiDir, online, log, onFailure, checkpointGrace = CHECKPOINT_GRACE_SECONDS } = deps;
+const UNREAD: Omit<Inputs, 'online' | 'confirmed' | 'alone'> = {
+  checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
+  podResources: { value: undefined, problem: 'the kubelet was not queried yet' },
+  claims: { value: undefined, problem: 'the claims were not read yet' },
+  configuredPolicy: undefined,
+};
+
+/**
+ * Reads the sources of the view and says when it has changed: the checkpoint is fast and has uids, PodResources has the
+ * names and is authoritative. It keeps the last reading of each source; see the sources for their owners, ages and ends.
+ */
+export class Assignments {
+  readonly #deps: AssignmentsDeps;
   /** `at`: when this process learned of the change, in monotonic milliseconds. */
-  const listeners = new Listeners<[AssignmentsView, number]>();
-  let view = UNKNOWN_VIEW;
-  let inputs: Omit<Inputs, 'online' | 'confirmed'> = {
-    checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
-    podResources: { value: undefined, problem: 'the kubelet was not queried yet' },
-    claims: { value: undefined, problem: 'the claims were not read yet' },
-    alone: false,
-    configuredPolicy: undefined,
+  readonly #listeners = new Listeners<[AssignmentsView, number]>();
+  /** `grace`: the checkpoint is unusable, and still counts; `alone`: it no longer does. */
+  #mode: 'checkpoint' | 'grace' | 'alone' = 'checkpoint';
+  #graceTimer: NodeJS.Timeout | undefined;
+  #inputs = UNREAD;
+  #view = UNKNOWN_VIEW;
+  /** When the checkpoint was last read or a kubelet started, and when the last answered round began, in monotonic milliseconds. */
+  #changedAt = 0;
+  #queriedAt = 0;
+  #checkpoint: CheckpointSource | undefined;
+
+  constructor(deps: AssignmentsDeps) {
+    this.#deps = deps;
+  }
+
+  readonly view = (): AssignmentsView => this.#view;
+
+  readonly subscribe = this.#listeners.subscribe;
+
+  /** The view after reading the checkpoint again: an event of its change may still be pending. */
+  readonly readNow = (): AssignmentsView => {
+    this.#checkpoint?.read();
+    return this.#view;
   };
 
-  let readAt = 0;
-  let queriedAt = 0;
+  async run(signal: AbortSignal): Promise<void> {
+    const { kubeletDir, cdiDir, log, onFailure, onKubelet } = this.#deps;
+    const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
+    const client = createPodResourcesClient(socketPath);
+    const guard = new Guard();
+    const podsWithCpus = () => new Set(this.#inputs.checkpoint.value?.entries.map(({ podUID }) => podUID));
+    const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number) => {
+      this.#queriedAt = roundStartedAt;
+      this.#update({ podResources: reading }, performance.now());
+      return this.#mode === 'alone' ? 'poll' : verdictOn(reading.value, this.#view);
+    };
+    const deps = { client, kubeletDir, socketPath, podsWithCpus, log, onFailure, onReading: onPodResources };
+    const source = new PodResourcesSource(deps, guard, signal);
+    const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
+      this.#takeCheckpoint(reading, at, () => this.#standAlone(source, signal).catch(guard.fail));
+      source.refresh();
+    };
+    const onClaims = (claims: Inputs['claims'], at: number) => {
+      this.#update({ claims }, at);
+      source.refresh();
+    };
+    const end = onKubelet?.(
+      guard.wrap(() => {
+        this.#changedAt = performance.now();
+        this.#update({}, this.#changedAt);
+        source.refresh();
+      }),
+    );
+    try {
+      source.follow();
+      new CpuClaimsSource({ directory: cdiDir, log, onReading: onClaims }).follow(guard, signal);
+      this.#checkpoint = new CheckpointSource({ directory: kubeletDir, log, onReading: onCheckpoint });
+      this.#checkpoint.follow(guard, signal);
+      await guard.until(signal);
+    } finally {
+      this.#checkpoint = undefined;
+      this.#endGrace();
+      end?.();
+      client.close();
+    }
+  }
 
-  const update = (change: Partial<Inputs>, at: number) => {
-    inputs = { ...inputs, ...change };
-    view = nextView(view, { ...inputs, online: online(), confirmed: queriedAt >= readAt });
-    listeners.notify(view, at);
-  };
+  #update(change: Partial<Inputs>, at: number): void {
+    this.#inputs = { ...this.#inputs, ...change };
+    const confirmed = this.#queriedAt >= this.#changedAt;
+    const inputs = { ...this.#inputs, online: this.#deps.online(), confirmed, alone: this.#mode === 'alone' };
+    this.#view = nextView(this.#view, inputs);
+    this.#listeners.notify(this.#view, at);
+  }
 
-  return {
-    view: () => view,
-    subscribe: listeners.subscribe,
-    async run(signal: AbortSignal) {
-      const socketPath = join(kubeletDir, POD_RESOURCES_SOCKET);
-      const client = createPodResourcesClient(socketPath);
-      const guard = new Guard();
-      try {
-        const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number) => {
-          queriedAt = roundStartedAt;
-          update({ podResources: reading }, performance.now());
-          return inputs.alone ? 'poll' : verdictOn(reading.value, view);
-        };
-        const source = followPodResources({
-          client,
-          kubeletDir,
-          socketPath,
-          podsWithCpus: () => new Set(inputs.checkpoint.value?.entries.map(({ podUID }) => podUID)),
-          log,
-          signal,
-          onFailure,
-          onReading: onPodResources,
-        });
-        let grace: NodeJS.Timeout | undefined;
-        const standAlone = async () => {
-          log.warn({ kubeletDir }, 'cpu_manager_state unusable; using the PodResources API alone');
-          const configuredPolicy = await deps.configuredPolicy?.();
-          if (grace === undefined || signal.aborted) return;
-          update({ alone: true, configuredPolicy }, performance.now());
-          source.refresh();
-        };
-        const onCheckpoint = (reading: Inputs['checkpoint'], at: number) => {
-          readAt = performance.now();
-          const isUsable = reading.problem === undefined;
-          if (isUsable) {
-            clearTimeout(grace);
-            grace = undefined;
-          } else grace ??= setTimeout(() => void standAlone().catch(guard.fail), checkpointGrace * 1000);
-          update({ checkpoint: reading, ...(isUsable && { alone: false }) }, at);
-          source.refresh();
-        };
-        signal.addEventListener('abort', () => clearTimeout(grace), { once: true });
-        const onClaims = (claims: Inputs['claims'], at: number) => {
-          update({ claims }, at);
-          source.refresh();
-        };
-        followCpuClaims({ directory: cdiDir, log, onReading: guard.wrap(onClaims) }, signal);
-        followCheckpoint({ directory: kubeletDir, log, onReading: guard.wrap(onCheckpoint) }, signal);
-        await guard.until(signal);
-      } finally {
-        client.close();
-      }
-    },
-  };
+  #takeCheckpoint(reading: Inputs['checkpoint'], at: number, onGraceEnd: () => void): void {
+    this.#changedAt = performance.now();
+    if (reading.problem === undefined) {
+      this.#endGrace();
+      this.#mode = 'checkpoint';
+    } else if (this.#mode === 'checkpoint') {
+      this.#mode = 'grace';
+      const { checkpointGrace = CHECKPOINT_GRACE_SECONDS } = this.#deps;
+      this.#graceTimer = setTimeout(onGraceEnd, checkpointGrace * 1000);
+    }
+    this.#update({ checkpoint: reading }, at);
+  }
+
+  async #standAlone(source: PodResourcesSource, signal: AbortSignal): Promise<void> {
+    const { kubeletDir, log, configuredPolicy } = this.#deps;
+    log.warn({ kubeletDir }, 'cpu_manager_state unusable; using the PodResources API alone');
+    const policy = await configuredPolicy?.();
+    if (this.#mode !== 'grace' || signal.aborted) return;
+    this.#mode = 'alone';
+    this.#update({ configuredPolicy: policy }, performance.now());
+    source.refresh();
+  }
+
+  #endGrace(): void {
+    clearTimeout(this.#graceTimer);
+    this.#graceTimer = undefined;
+    // A restarted duty begins the time again.
+    if (this.#mode === 'grace') this.#mode = 'checkpoint';
+  }
 }
 
 /** When to query the kubelet again. Changes of its files cause queries at once; see `LATER` for the others. */

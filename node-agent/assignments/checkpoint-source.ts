@@ -1,9 +1,10 @@
-import { type Stats, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { Guard } from '../lifecycle/duty.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { CHECKPOINT_FILE, type Checkpoint, MAX_CHECKPOINT_BYTES, parseCheckpoint } from './checkpoint.ts';
 import type { Reading } from './view.ts';
 
@@ -17,64 +18,87 @@ export interface CheckpointSourceDeps {
   readonly onReading: (reading: Reading<Checkpoint>, at: number) => void;
 }
 
-/** Reads synchronously in the watch's callback: OVS stays on a CPU that has a new owner until it is read. */
-export function followCheckpoint({ directory, log, onReading }: CheckpointSourceDeps, signal: AbortSignal): void {
-  const file = join(directory, CHECKPOINT_FILE);
-  const problems = new ProblemLog(log, { file });
-  let last: Reading<Checkpoint> = { value: undefined, problem: undefined };
-  let lastText: string | undefined;
-  let lastStats: Stats | undefined;
+/**
+ * The kubelet's checkpoint of CPUs. Owner: the kubelet, which renames a new file over it. Age: an event of the
+ * directory, at most 5 s without one. End: the next file; while that is unusable, the last good content stays with a
+ * problem.
+ */
+export class CheckpointSource {
+  readonly #deps: CheckpointSourceDeps;
+  readonly #file: string;
+  readonly #problems: ProblemLog<AgentMessages>;
+  #last: Reading<Checkpoint> = { value: undefined, problem: undefined };
+  /** The text of the last reading; undefined while the file cannot be read. */
+  #text: string | undefined;
+  /** Inode, size and time of the file at the last read. */
+  #version: string | undefined;
 
-  const publish = (reading: Reading<Checkpoint>, at: number) => {
-    last = reading;
-    onReading(reading, at);
-  };
+  constructor(deps: CheckpointSourceDeps) {
+    this.#deps = deps;
+    this.#file = join(deps.directory, CHECKPOINT_FILE);
+    this.#problems = new ProblemLog(deps.log, { file: this.#file });
+  }
 
-  const fail = (problem: string, hint: string, at: number) => {
-    if (problem === last.problem) return;
-    problems.failed(problem, 'cpu_manager_state unusable; keeping the last known assignments', { hint });
-    publish({ value: last.value, problem }, at);
-  };
+  follow(guard: Guard, signal: AbortSignal): void {
+    const onChange = guard.wrap((name: string | undefined) => {
+      if (name === undefined || name === CHECKPOINT_FILE) this.read();
+    });
+    watchDirectory({ path: this.#deps.directory, signal, onChange });
+    if (this.#last.value === undefined && this.#last.problem === undefined) guard.wrap(() => this.read())();
+    const poll = guard.wrap(() => {
+      if (this.#version === undefined || versionOf(this.#file) !== this.#version) this.read();
+    });
+    const timer = setInterval(poll, POLL_SECONDS * 1000);
+    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  }
 
-  const read = () => {
+  /** Reads synchronously: until it is read, OVS stays on a CPU that has a new owner. */
+  read(): void {
     const at = performance.now();
     let text: string;
     try {
-      lastStats = statSync(file);
-      text = readBounded(file, MAX_CHECKPOINT_BYTES);
+      this.#version = versionOf(this.#file);
+      text = readBounded(this.#file, MAX_CHECKPOINT_BYTES);
     } catch (error) {
-      lastStats = undefined;
-      lastText = undefined;
-      fail(`cannot read ${file}: ${(error as Error).message}`, 'the kubelet writes it; check --kubelet-dir', at);
+      this.#version = undefined;
+      this.#text = undefined;
+      const problem = `cannot read ${this.#file}: ${(error as Error).message}`;
+      this.#fail(problem, 'the kubelet writes it; check --kubelet-dir', at);
       return;
     }
-    if (text === lastText) return;
-    lastText = text;
+    if (text === this.#text) return;
+    this.#text = text;
+    let value: Checkpoint;
     try {
-      const value = parseCheckpoint(text);
-      problems.recovered();
-      publish({ value, problem: undefined }, at);
+      value = parseCheckpoint(text);
     } catch (error) {
       const hint =
         'the agent reads the file again when the kubelet writes it; if the problem stays, restart the kubelet';
-      fail(`${file}: ${(error as Error).message}`, hint, at);
+      this.#fail(`${this.#file}: ${(error as Error).message}`, hint, at);
+      return;
     }
-  };
+    this.#problems.recovered();
+    this.#publish({ value, problem: undefined }, at);
+  }
 
-  const poll = () => {
-    const now = statSync(file, { throwIfNoEntry: false });
-    const same = now?.ino === lastStats?.ino && now?.mtimeMs === lastStats?.mtimeMs && now?.size === lastStats?.size;
-    if (!same || now === undefined) read();
-  };
+  #fail(problem: string, hint: string, at: number): void {
+    if (problem === this.#last.problem) return;
+    this.#problems.failed(problem, 'cpu_manager_state unusable; keeping the last known assignments', { hint });
+    this.#publish({ value: this.#last.value, problem }, at);
+  }
 
-  watchDirectory({
-    path: directory,
-    signal,
-    onChange: (name) => {
-      if (name === undefined || name === CHECKPOINT_FILE) read();
-    },
-  });
-  if (last.value === undefined && last.problem === undefined) read();
-  const timer = setInterval(poll, POLL_SECONDS * 1000);
-  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  #publish(reading: Reading<Checkpoint>, at: number): void {
+    this.#last = reading;
+    this.#deps.onReading(reading, at);
+  }
+}
+
+/** Undefined if the file cannot be read now, for whatever reason: reading it names the reason. */
+function versionOf(file: string): string | undefined {
+  try {
+    const { ino, mtimeMs, size } = statSync(file);
+    return `${ino} ${mtimeMs} ${size}`;
+  } catch {
+    return undefined;
+  }
 }

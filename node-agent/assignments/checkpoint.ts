@@ -14,6 +14,11 @@ export const MAX_ENTRIES = 2048;
 
 const MAX_PLACE_CHARACTERS = 120;
 
+/** An object whose keys others choose: a record of zod drops the key `__proto__`. */
+export const byName = z
+  .custom<Readonly<Record<string, unknown>>>(isObject, 'expected an object')
+  .transform((object): ReadonlyMap<string, unknown> => new Map(Object.entries(object)));
+
 /**
  * Version 2, and the addition of version 3: CPUs held by a pod as a whole. Version 4 has the same as JSON in the text
  * `data`. The checksum covers a dump of the kubelet's own structs and cannot be verified from outside, so the check is
@@ -22,8 +27,8 @@ const MAX_PLACE_CHARACTERS = 120;
 const content = z.object({
   policyName: z.string().min(1),
   defaultCpuSet: z.string(),
-  entries: z.record(z.string(), z.unknown()).nullish(),
-  podEntries: z.record(z.string(), z.unknown()).nullish(),
+  entries: byName.nullish(),
+  podEntries: byName.nullish(),
 });
 
 /** CPUs that one container, or a pod as a whole (container ''), holds exclusively. */
@@ -45,7 +50,7 @@ export class CheckpointError extends PlumblineError {
 export function parseCheckpoint(text: string) {
   const { policyName, defaultCpuSet, entries, podEntries } = contentOf(parseJson(text));
   // Collect all entries before creating the first set: a few characters can expand to a set of kilobytes.
-  const written = [...containersOf(entries ?? {}), ...podsOf(podEntries ?? {})];
+  const written = [...containersOf(entries ?? new Map()), ...podsOf(podEntries ?? new Map())];
   if (written.length > MAX_ENTRIES) {
     throw new CheckpointError(`${written.length} containers with CPUs; the agent reads at most ${MAX_ENTRIES}`);
   }
@@ -110,8 +115,8 @@ interface Written {
   readonly where: string;
 }
 
-function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
-  for (const [podUID, containers] of Object.entries(entries)) {
+function* containersOf(entries: ReadonlyMap<string, unknown>): Generator<Written> {
+  for (const [podUID, containers] of entries) {
     const place = `entries.${podUID}`;
     if (!isObject(containers)) throw new CheckpointError(`unknown format at ${quoted(place)}: it has no containers`);
     for (const [container, text] of Object.entries(containers)) {
@@ -123,8 +128,8 @@ function* containersOf(entries: Readonly<Record<string, unknown>>): Generator<Wr
 }
 
 /** Versions of the kubelet differ in the case of the field's name, not in its meaning. */
-function* podsOf(entries: Readonly<Record<string, unknown>>): Generator<Written> {
-  for (const [podUID, entry] of Object.entries(entries)) {
+function* podsOf(entries: ReadonlyMap<string, unknown>): Generator<Written> {
+  for (const [podUID, entry] of entries) {
     const where = `podEntries.${podUID}`;
     const cpuset = isObject(entry) ? Object.entries(entry).find(([key]) => key.toLowerCase() === 'cpuset')?.[1] : entry;
     if (typeof cpuset !== 'string') throw new CheckpointError(`unknown format at ${quoted(where)}: it has no CPU set`);

@@ -9,7 +9,8 @@ import { MAX_CPU_ID } from '../../model/host.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { Guard } from '../lifecycle/duty.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import type { Reading } from './view.ts';
 
 /** The CPUs that dra-driver-cpu gave to a prepared ResourceClaim. */
@@ -32,6 +33,8 @@ const CDI_KIND = 'dra.k8s.io/cpu';
 const DEVICE = /^claim-([0-9a-f-]{1,64})$/;
 
 const MAX_FILE_BYTES = 1024 * 1024;
+/** Seconds between reads while a file cannot be read. */
+const RETRY_SECONDS = 5;
 
 const cdiSpec = z.object({
   kind: z.string(),
@@ -107,27 +110,47 @@ export interface CpuClaimsDeps {
 
 const textOf = (claims: readonly CpuClaim[] | undefined) => claims?.map(({ uid, cpus }) => `${uid} ${cpus}`).join();
 
-/** Follows the claims until the signal aborts. The driver writes a claim's CPUs before its container is created. */
-export function followCpuClaims({ directory, log, onReading }: CpuClaimsDeps, signal: AbortSignal): void {
-  const problems = new ProblemLog(log, { directory });
-  let last: Reading<readonly CpuClaim[]> = { value: undefined, problem: undefined };
-  const read = () => {
+/**
+ * The CPUs of prepared claims. Owner: dra-driver-cpu, which writes a claim's CPUs before its container is created. Age:
+ * an event of the directory. End: the removal of the file; while a file is unusable, the last good claims stay.
+ */
+export class CpuClaimsSource {
+  readonly #deps: CpuClaimsDeps;
+  readonly #problems: ProblemLog<AgentMessages>;
+  #last: Reading<readonly CpuClaim[]> = { value: undefined, problem: undefined };
+
+  constructor(deps: CpuClaimsDeps) {
+    this.#deps = deps;
+    this.#problems = new ProblemLog(deps.log, { directory: deps.directory });
+  }
+
+  follow(guard: Guard, signal: AbortSignal): void {
+    const read = guard.wrap(() => this.read());
+    const onChange = (name: string | undefined) => {
+      if (name === undefined || FILE.test(name)) read();
+    };
+    watchDirectory({ path: this.#deps.directory, signal, onChange });
+    read();
+    // What cannot be read now causes no event when it can be read again.
+    const retry = () => {
+      if (this.#last.problem !== undefined) read();
+    };
+    const timer = setInterval(retry, RETRY_SECONDS * 1000);
+    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  }
+
+  read(): void {
     const at = performance.now();
-    let reading: typeof last;
+    let reading: Reading<readonly CpuClaim[]>;
     try {
-      reading = { value: readCpuClaims(directory), problem: undefined };
+      reading = { value: readCpuClaims(this.#deps.directory), problem: undefined };
     } catch (error) {
-      reading = { value: last.value, problem: (error as Error).message };
+      reading = { value: this.#last.value, problem: (error as Error).message };
     }
-    if (reading.problem === last.problem && textOf(reading.value) === textOf(last.value)) return;
-    last = reading;
-    if (reading.problem === undefined) problems.recovered();
-    else problems.failed(reading.problem, 'CPUs of claims unusable; keeping the last known ones');
-    onReading(reading, at);
-  };
-  const onChange = (name: string | undefined) => {
-    if (name === undefined || FILE.test(name)) read();
-  };
-  watchDirectory({ path: directory, signal, onChange });
-  read();
+    if (reading.problem === this.#last.problem && textOf(reading.value) === textOf(this.#last.value)) return;
+    this.#last = reading;
+    if (reading.problem === undefined) this.#problems.recovered();
+    else this.#problems.failed(reading.problem, 'CPUs of claims unusable; keeping the last known ones');
+    this.#deps.onReading(reading, at);
+  }
 }

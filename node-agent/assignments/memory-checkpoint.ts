@@ -4,6 +4,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { issueText, PlumblineError } from '../../model/errors.ts';
 import { MAX_CELL_ID } from '../../model/host.ts';
+import { byName } from './checkpoint.ts';
 
 export const MEMORY_CHECKPOINT_FILE = 'memory_manager_state';
 /** The largest file that is read, in bytes. A container takes about a hundred. */
@@ -15,8 +16,12 @@ export type CellState = NonNullable<NonNullable<Memory['cells']>[number]['state'
 /** The memory manager's state by NUMA node, or why it is not known. Empty under policy None. */
 export interface MemoryReading {
   readonly cells: ReadonlyMap<number, CellState>;
+  /** Bytes that it may assign, in use or not, by NUMA node and type. */
+  readonly allocatable?: ReadonlyMap<number, ReadonlyMap<string, number>> | undefined;
   readonly problem?: string | undefined;
 }
+
+const NO_MEMORY_STATE: MemoryReading = { cells: new Map() };
 
 const bytes = z.number().int().nonnegative();
 const cell = z
@@ -37,8 +42,8 @@ const checkpoint = z.object({
       cells: z.array(cell).min(1),
     }),
   ),
-  entries: z.record(z.string(), z.record(z.string(), z.array(block))).nullish(),
-  podEntries: z.record(z.string(), z.unknown()).nullish(),
+  entries: byName.pipe(z.map(z.string(), byName.pipe(z.map(z.string(), z.array(block))))).nullish(),
+  podEntries: byName.nullish(),
 });
 
 type Checkpoint = z.infer<typeof checkpoint>;
@@ -62,16 +67,22 @@ export function readMemoryState(
 ): MemoryReading {
   try {
     const file = parse(text);
-    if (file.policyName !== 'Static') return { cells: new Map() };
+    if (file.policyName !== 'Static') return NO_MEMORY_STATE;
     for (const blocks of endedPods(file, pods, podsWithCpus)) for (const ended of blocks) release(file, ended);
     const cells = Object.entries(file.machineState).map(([id, { numberOfAssignments, memoryMap, cells: group }]) => {
       const free = Object.fromEntries(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.free]));
       return [Number(id), { blocks: numberOfAssignments, group: CpuSet.of(group).toString(), free }] as const;
     });
-    return { cells: new Map(cells) };
+    const allocatable = Object.entries(file.machineState).map(([id, { memoryMap }]) => {
+      return [
+        Number(id),
+        new Map(Object.entries(memoryMap).map(([type, amounts]) => [type, amounts.allocatable])),
+      ] as const;
+    });
+    return { cells: new Map(cells), allocatable: new Map(allocatable) };
   } catch (error) {
     if (!(error instanceof MemoryCheckpointError)) throw error;
-    return { cells: new Map(), problem: error.message };
+    return { ...NO_MEMORY_STATE, problem: error.message };
   }
 }
 
@@ -83,7 +94,7 @@ function parse(text: string): Checkpoint {
     throw new MemoryCheckpointError(`torn: its ${text.length} characters are not complete JSON`);
   }
   const { data, error } = checkpoint.safeParse(json);
-  if (Object.keys(data?.podEntries ?? {}).length > 0) {
+  if ((data?.podEntries?.size ?? 0) > 0) {
     throw new MemoryCheckpointError('podEntries: memory of pods as a whole (pod-level managers) is not predicted');
   }
   if (data !== undefined) return data;
@@ -104,8 +115,8 @@ function endedPods(
   podsWithCpus: ReadonlySet<string>,
 ): (readonly Block[])[] {
   const remaining = new Map(
-    Object.entries(entries ?? {}).map(([uid, containers]) => {
-      return [uid, new Set(Object.entries(containers).map(([name, blocks]) => containerKey(name, blocks)))];
+    [...(entries ?? [])].map(([uid, containers]) => {
+      return [uid, new Set([...containers].map(([name, blocks]) => containerKey(name, blocks)))];
     }),
   );
   for (const { containers } of pods) {
@@ -124,7 +135,7 @@ function endedPods(
     }
     remaining.delete(match[0]);
   }
-  return [...remaining.keys()].map((uid) => Object.values(entries?.[uid] ?? {}).flat());
+  return [...remaining.keys()].map((uid) => [...(entries?.get(uid)?.values() ?? [])].flat());
 }
 
 function containerKey(name: string, blocks: readonly Block[]): string {

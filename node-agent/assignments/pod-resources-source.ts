@@ -8,7 +8,8 @@ import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { Guard } from '../lifecycle/duty.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { MAX_ENTRIES } from './checkpoint.ts';
 import { claimNames } from './cpu-claims.ts';
 import {
@@ -29,12 +30,13 @@ import { listedContainers, type PodResourcesAnswer, type Reading } from './view.
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const MIN_INTERVAL_SECONDS = 0.05;
-/** Seconds until the next round after a usable answer: most changes come with a change of a file. */
-const RESYNC_SECONDS = 30;
+/**
+ * Seconds until the next round after a usable answer: most changes come with a change of a file, except where there is
+ * no checkpoint.
+ */
+const PAUSES = { later: 30, poll: 1 } as const;
 /** Seconds in which changes of plugins and of the memory manager's state are collected into one round. */
 const DEBOUNCE_SECONDS = 0.5;
-/** Seconds until the next round where no other source reports changes. */
-const POLL_SECONDS = 1;
 const DEADLINE_SECONDS = 5;
 /** Maximum length of a kubelet error, in characters. */
 const MAX_PROBLEM_CHARACTERS = 300;
@@ -51,90 +53,115 @@ export interface PodResourcesSourceDeps {
   /** `roundStartedAt`: in monotonic milliseconds. Returns the next step. */
   readonly onReading: (reading: Reading<PodResourcesAnswer>, roundStartedAt: number) => AnswerVerdict;
   readonly onFailure: (code: string) => void;
-  readonly signal: AbortSignal;
 }
 
-/** Queries the kubelet after possible changes, and with increasing pauses while it does not answer. */
-export function followPodResources(deps: PodResourcesSourceDeps) {
-  const { kubeletDir, socketPath, log, signal } = deps;
-  const backoff = new Backoff({ first: 0.2, most: 10 });
-  const problems = new ProblemLog(log, { socketPath });
-  let last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
-  let timer: NodeJS.Timeout | undefined;
-  let dueAt = Number.POSITIVE_INFINITY;
-  let running = false;
-  let isRequested = false;
-  let earliest = 0;
-  let roundStartedAt = 0;
+/**
+ * Queries the kubelet after possible changes, and with increasing pauses while it does not answer. Owner: the kubelet.
+ * Age: the start of the last round. End: the next answer; while there is none, the last one stays with a problem.
+ */
+export class PodResourcesSource {
+  readonly #deps: PodResourcesSourceDeps;
+  readonly #guard: Guard;
+  readonly #signal: AbortSignal;
+  readonly #backoff = new Backoff({ first: 0.2, most: 10 });
+  readonly #problems: ProblemLog<AgentMessages>;
+  #last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
+  #round: 'none' | 'running' | 'running, another requested' = 'none';
+  #next: { readonly timer: NodeJS.Timeout; readonly at: number } | undefined;
+  /** No round begins before, in monotonic milliseconds. */
+  #earliest = 0;
 
-  const schedule = (seconds: number) => {
-    const at = Math.max(performance.now() + seconds * 1000, earliest);
-    if (signal.aborted || at >= dueAt) return;
-    clearTimeout(timer);
-    dueAt = at;
-    timer = setTimeout(() => void round(), at - performance.now());
-  };
+  /** @param guard fails if a listener throws */
+  constructor(deps: PodResourcesSourceDeps, guard: Guard, signal: AbortSignal) {
+    this.#deps = deps;
+    this.#guard = guard;
+    this.#signal = signal;
+    this.#problems = new ProblemLog(deps.log, { socketPath: deps.socketPath });
+  }
 
-  const publish = (reading: Reading<PodResourcesAnswer>): AnswerVerdict => {
-    last = reading;
-    return signal.aborted ? 'later' : deps.onReading(reading, roundStartedAt);
-  };
-
-  const fail = (error: Error) => {
-    deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
-    const problem = cut(error.message, MAX_PROBLEM_CHARACTERS);
-    if (problem === last.problem) return;
-    problems.failed(problem, 'querying the kubelet failed; keeping the last answer and retrying');
-    publish({ value: last.value, problem });
-  };
-
-  async function round(): Promise<void> {
-    dueAt = Number.POSITIVE_INFINITY;
-    if (running) {
-      isRequested = true;
-      return;
-    }
-    running = true;
-    isRequested = false;
-    roundStartedAt = performance.now();
-    let verdict: AnswerVerdict = 'soon';
-    try {
-      const answer = await query(deps);
-      problems.recovered();
-      verdict = publish({ value: answer, problem: undefined });
-      if (verdict !== 'soon') backoff.reset();
-    } catch (error) {
-      if (!signal.aborted) fail(error as Error);
-    }
-    running = false;
-    earliest = performance.now() + MIN_INTERVAL_SECONDS * 1000;
-    if (verdict === 'soon') schedule(backoff.next());
-    else schedule(verdict === 'poll' ? POLL_SECONDS : RESYNC_SECONDS);
-    if (isRequested) schedule(0);
+  follow(): void {
+    const { kubeletDir, socketPath } = this.#deps;
+    const signal = this.#signal;
+    const soon = () => this.#schedule(DEBOUNCE_SECONDS);
+    watchDirectory({ path: dirname(socketPath), signal, onChange: this.refresh });
+    watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: soon });
+    watchDirectory({
+      path: kubeletDir,
+      signal,
+      onChange: (name) => {
+        if (name === MEMORY_CHECKPOINT_FILE) soon();
+      },
+    });
+    signal.addEventListener('abort', () => clearTimeout(this.#next?.timer), { once: true });
+    this.refresh();
   }
 
   /** Requests a round soon. Several requests before it starts cause one round. */
-  const refresh = () => {
-    if (running) isRequested = true;
-    else schedule(0);
+  readonly refresh = (): void => {
+    if (this.#round === 'none') this.#schedule(0);
+    else this.#round = 'running, another requested';
   };
 
-  watchDirectory({ path: dirname(socketPath), signal, onChange: refresh });
-  watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: () => schedule(DEBOUNCE_SECONDS) });
-  watchDirectory({
-    path: kubeletDir,
-    signal,
-    onChange: (name) => {
-      if (name === MEMORY_CHECKPOINT_FILE) schedule(DEBOUNCE_SECONDS);
-    },
-  });
-  signal.addEventListener('abort', () => clearTimeout(timer), { once: true });
-  refresh();
-  return { refresh };
+  #schedule(seconds: number): void {
+    const at = Math.max(performance.now() + seconds * 1000, this.#earliest);
+    if (this.#signal.aborted || (this.#next !== undefined && at >= this.#next.at)) return;
+    clearTimeout(this.#next?.timer);
+    const begin = () => {
+      this.#next = undefined;
+      if (this.#round === 'none') this.#runRound().catch(this.#guard.fail);
+      else this.#round = 'running, another requested';
+    };
+    this.#next = { at, timer: setTimeout(begin, at - performance.now()) };
+  }
+
+  /** @throws only what a listener throws */
+  async #runRound(): Promise<void> {
+    this.#round = 'running';
+    const startedAt = performance.now();
+    const reading = await this.#query();
+    const verdict = this.#publish(reading, startedAt);
+    const isRequested = this.#hasRequest();
+    this.#round = 'none';
+    this.#earliest = performance.now() + MIN_INTERVAL_SECONDS * 1000;
+    if (verdict !== 'soon') this.#backoff.reset();
+    this.#schedule(verdict === 'soon' ? this.#backoff.next() : PAUSES[verdict]);
+    if (isRequested) this.#schedule(0);
+  }
+
+  #hasRequest(): boolean {
+    return this.#round === 'running, another requested';
+  }
+
+  async #query(): Promise<Reading<PodResourcesAnswer>> {
+    try {
+      return { value: await query(this.#deps, this.#signal), problem: undefined };
+    } catch (error) {
+      return { value: this.#last.value, problem: this.#failed(error as Error) };
+    }
+  }
+
+  #failed(error: Error): string {
+    if (this.#signal.aborted) return 'the agent is stopping';
+    this.#deps.onFailure(error instanceof PlumblineError ? error.code : 'failed');
+    return cut(error.message, MAX_PROBLEM_CHARACTERS);
+  }
+
+  #publish(reading: Reading<PodResourcesAnswer>, startedAt: number): AnswerVerdict {
+    const { problem } = reading;
+    if (this.#signal.aborted) return 'later';
+    if (problem === undefined) this.#problems.recovered();
+    else {
+      if (problem === this.#last.problem) return 'soon';
+      this.#problems.failed(problem, 'querying the kubelet failed; keeping the last answer and retrying');
+    }
+    this.#last = reading;
+    const verdict = this.#deps.onReading(reading, startedAt);
+    return problem === undefined ? verdict : 'soon';
+  }
 }
 
-async function query(deps: PodResourcesSourceDeps): Promise<PodResourcesAnswer> {
-  const { client, kubeletDir, podsWithCpus, signal } = deps;
+async function query(deps: PodResourcesSourceDeps, signal: AbortSignal): Promise<PodResourcesAnswer> {
+  const { client, kubeletDir, podsWithCpus } = deps;
   const limits = { signal, deadlineSeconds: DEADLINE_SECONDS };
   const { cpuIds, devices } = await client.allocatable(limits);
   const pods = await client.list(limits);

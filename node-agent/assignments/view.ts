@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import type { ContainerResources, PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { byText } from '../../model/lists.ts';
 import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
 import type { ClaimName, CpuClaim } from './cpu-claims.ts';
 import type { DeviceResource } from './devices.ts';
@@ -35,23 +37,40 @@ export interface Inputs {
   readonly configuredPolicy: string | undefined;
 }
 
+/** A container with exclusive CPUs, or a pod that has them as a whole (container ''). */
+export interface CpuOwner extends CheckpointEntry {
+  /** Undefined until PodResources has named the pod. */
+  readonly name: PodName | undefined;
+}
+
+/**
+ * Who owns which CPUs: the only place that says so. The report, the agent's Lease, the gate, the device plugin, the
+ * threads of Open vSwitch and the pinning of VMs read it. Owner: the kubelet, and dra-driver-cpu for claims. Age: the
+ * last change of a source. End: each value is replaced as a whole by the next view.
+ */
 export interface AssignmentsView {
-  /** The kubelet's CPU manager policy; undefined until a checkpoint has been read. */
+  /** The kubelet's CPU manager policy; undefined until it is known. */
   readonly policy: string | undefined;
   /** Online CPUs that the kubelet never gives exclusively; undefined until it has answered. */
   readonly reserved: CpuSet | undefined;
-  /** Keyed by pod uid and container, ascending. */
-  readonly assignments: readonly (CheckpointEntry & { readonly name: PodName | undefined })[];
+  /** Every container that a source names as owner, ascending by pod uid and container. */
+  readonly assignments: readonly CpuOwner[];
   /** ResourceClaims with CPUs, ascending by uid. */
   readonly claims: readonly (CpuClaim & { readonly name: ClaimName | undefined })[];
-  /** Every CPU that has an exclusive owner in any source. */
+  /** All CPUs of `assignments` and `claims`. */
   readonly owned: CpuSet;
   /** Without an owner. Grows only when all sources agree and are current, or without a checkpoint for long. */
   readonly free: CpuSet | undefined;
   /** The kubelet's shared pool in its checkpoint; undefined without a checkpoint. */
   readonly pool: CpuSet | undefined;
+  /** The pool and all CPUs of containers in the checkpoint; undefined without one, and under policy none. */
+  readonly cpusOfCheckpoint: CpuSet | undefined;
+  /** CPUs that the kubelet may give exclusively; undefined until it has answered. */
+  readonly allocatable: CpuSet | undefined;
   /** What keeps `free` from growing; empty when nothing does. */
   readonly holds: readonly string[];
+  /** Whether every source has answered since the last change, so that the view is what the kubelet has. */
+  readonly isComplete: boolean;
   readonly sources: { readonly [Source in 'checkpoint' | 'podResources' | 'claims']: string | undefined };
   /** What keeps the view from being current, one text for each source; empty when it is current. */
   readonly problems: readonly string[];
@@ -71,7 +90,10 @@ export const UNKNOWN_VIEW: AssignmentsView = {
   owned: CpuSet.EMPTY,
   free: undefined,
   pool: undefined,
+  cpusOfCheckpoint: undefined,
+  allocatable: undefined,
   holds: ['no assignments were read yet'],
+  isComplete: false,
   sources: { checkpoint: 'not read yet', podResources: 'not queried yet', claims: undefined },
   problems: ['no assignments were read yet'],
   names: new Map(),
@@ -86,41 +108,80 @@ export function nextView(
   previous: AssignmentsView,
   { online, checkpoint, podResources, claims, confirmed, alone, configuredPolicy }: Inputs,
 ): AssignmentsView {
-  const policy = checkpoint.value?.policy ?? previous.policy;
+  const state = alone ? undefined : checkpoint.value;
+  const policy = state?.policy ?? (alone ? configuredPolicy : undefined) ?? previous.policy;
   const answer = podResources.value;
-  const isNone = (policy ?? (alone ? configuredPolicy : undefined)) === 'none';
-  const ofKubelet = problemsOf(podResources, !isNone && (alone || policy !== undefined));
+  const ofKubelet = problemsOf(podResources, policy, alone);
   const others = [...ofKubelet, ...problemOf(claims)];
   const problems = [...problemOf(checkpoint), ...others];
   const holds = alone ? others : problems;
 
   const reserved = reservedCpus(previous, online, policy, answer);
-  const entries = checkpoint.value?.entries ?? [];
+  const entries = state?.entries ?? [];
   const listed = answer?.listed ?? [];
-  const state = alone ? undefined : checkpoint.value;
-  const claimed = claims.value ?? [];
-  const owned = unionOf([state?.owned ?? CpuSet.EMPTY, ...[...listed, ...claimed].map(({ cpus }) => cpus)]);
+  const claimed = (claims.value ?? []).map((claim) => ({ ...claim, name: answer?.claimNames.get(claim.uid) }));
   // An answer older than the checkpoint may name the previous pod with these CPUs, and a name is permanent.
   const isAnswered = confirmed && podResources.problem === undefined;
   const names = joinNames(entries, isAnswered ? listed : [], previous.names);
-  const pool = isNone ? undefined : state?.defaultCpus.union(reserved ?? CpuSet.EMPTY);
+  const owners = ownersOf(entries, names, listed, previous.assignments);
+  const owned = unionOf([...owners, ...claimed].map(({ cpus }) => cpus));
+  const ofPolicy = policy === 'none' ? undefined : state;
+  const pool = ofPolicy?.defaultCpus.union(reserved ?? CpuSet.EMPTY);
   const unowned = (pool?.intersect(online) ?? online).minus(owned);
-  const complete = confirmed && holds.length === 0 && (alone || state !== undefined) && answer !== undefined;
+  const isComplete = confirmed && holds.length === 0 && (alone || state !== undefined) && answer !== undefined;
   return {
     policy,
     reserved,
     isAnswerPending: !confirmed && podResources.problem === undefined,
     ...devicesAndMemory(previous, state, podResources, confirmed),
-    assignments: entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) })),
-    claims: claimed.map((claim) => ({ ...claim, name: answer?.claimNames.get(claim.uid) })),
+    assignments: owners,
+    claims: claimed,
     owned,
-    free: complete ? unowned : previous.free?.intersect(unowned),
+    free: isComplete ? unowned : previous.free?.intersect(unowned),
     pool: state?.defaultCpus,
+    cpusOfCheckpoint: ofPolicy?.defaultCpus.union(ofPolicy.owned),
+    allocatable: answer?.allocatable ?? previous.allocatable,
     holds,
+    isComplete,
     sources: { checkpoint: checkpoint.problem, podResources: ofKubelet[0], claims: claims.problem },
     problems,
     names,
   };
+}
+
+const ownerKey = ({ podUID, container }: CpuOwner) => `${podUID}\0${container}`;
+
+/**
+ * The containers of the checkpoint, and those that only PodResources lists: while the checkpoint is unusable, or older
+ * than the answer. These keep the uid under which the checkpoint had them.
+ */
+function ownersOf(
+  entries: readonly CheckpointEntry[],
+  names: ReadonlyMap<string, PodName>,
+  listed: readonly ListedContainer[],
+  previous: readonly CpuOwner[],
+): readonly CpuOwner[] {
+  const owners: CpuOwner[] = entries.map((entry) => ({ ...entry, name: names.get(entry.podUID) }));
+  const inCheckpoint = unionOf(entries.map(({ cpus }) => cpus));
+  for (const { namespace, podName, container, cpus: all } of listed) {
+    const cpus = all.minus(inCheckpoint);
+    if (cpus.isEmpty) continue;
+    const before = previous.find(
+      (owner) =>
+        owner.name?.podName === podName &&
+        owner.name.namespace === namespace &&
+        owner.container === container &&
+        owner.cpus.intersects(all),
+    );
+    const podUID = before?.podUID ?? unknownUid(namespace, podName);
+    owners.push({ podUID, container, cpus, name: { namespace, podName } });
+  }
+  return owners.length === entries.length ? owners : owners.sort(byText(ownerKey));
+}
+
+/** PodResources has no uids. The same pod gets the same text as long as the checkpoint does not name it. */
+function unknownUid(namespace: string, podName: string): string {
+  return `unknown-${createHash('sha256').update(`${namespace}/${podName}`).digest('hex').slice(0, 16)}`;
 }
 
 /** Not known while the kubelet is silent, or lists no pods after its start: everything would look free. */
@@ -137,9 +198,14 @@ function devicesAndMemory(
   return { devices, memory };
 }
 
-/** @param givesCpus whether a started kubelet reports allocatable CPUs: not under policy none */
-function problemsOf({ value, problem }: Reading<PodResourcesAnswer>, givesCpus: boolean): string[] {
+/** A started kubelet names allocatable CPUs, but not under policy none, nor before its policy is known. */
+function problemsOf(
+  { value, problem }: Reading<PodResourcesAnswer>,
+  policy: string | undefined,
+  alone: boolean,
+): string[] {
   if (problem !== undefined) return [problem];
+  const givesCpus = policy === undefined ? alone : policy !== 'none';
   if (!givesCpus || value?.allocatable.isEmpty !== true) return [];
   return ['the kubelet names no allocatable CPUs: its CPU manager has not started'];
 }

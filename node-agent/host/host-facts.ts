@@ -1,54 +1,51 @@
-import { readMemory } from '../../hardware/memory.ts';
+import { type HostMemory, readMemory } from '../../hardware/memory.ts';
 import { readIsolated, readOffline, readSysfs } from '../../hardware/sysfs.ts';
-import { createHost } from '../../model/host.ts';
-import { describeForKubelet, kubeletContradictions } from '../../model/host-sysfs.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
+import { createHost, type Host, type HostDescription } from '../../model/host.ts';
+import { describeForKubelet, kubeletContradictions, type SysfsHost } from '../../model/host-sysfs.ts';
 
-/** Facts that do not change while the agent runs: the kubelet, too, reads the topology once. */
-export type HostFacts = Awaited<ReturnType<typeof readHostFacts>>;
+/** A host as a kubelet sees it. */
+export interface KubeletHost {
+  readonly description: HostDescription;
+  readonly host: Host;
+  /** Where the kubelet's cores are not the kernel's. */
+  readonly contradictions: readonly string[];
+}
 
-/** Reads the host once. It does not cache a failure, so a restarted duty reads again. */
-export function createHostFacts(sysfsRoot: string, log: AgentLogger) {
-  let current: HostFacts | undefined;
-  let reading: Promise<HostFacts> | undefined;
+/** What a kubelet reads of the kernel when it starts. */
+export interface HostFacts extends KubeletHost {
+  readonly sysfs: SysfsHost;
+  readonly memory: HostMemory;
+  /** CPUs that the kernel's scheduler uses only for threads pinned to them (isolcpus). */
+  readonly isolated: CpuSet;
+  readonly offline: CpuSet;
+}
+
+/** @throws SysfsError, HostError or ParseError if the host cannot be described, for example while a CPU goes offline */
+export async function readHostFacts(sysfsRoot: string): Promise<HostFacts> {
+  const sysfs = await readSysfs(sysfsRoot);
+  const seen = describe(sysfs);
+  const cells = seen.host.cells.map(({ id }) => id);
   return {
-    current: () => current,
-    /** @throws SysfsError, HostError or ParseError if the host cannot be described */
-    async read(): Promise<HostFacts> {
-      reading ??= readHostFacts(sysfsRoot, log);
-      try {
-        current = await reading;
-        return current;
-      } catch (error) {
-        reading = undefined;
-        throw error;
-      }
-    },
+    ...seen,
+    sysfs,
+    memory: await readMemory(sysfsRoot, cells),
+    isolated: await readIsolated(sysfsRoot),
+    offline: await readOffline(sysfsRoot),
   };
 }
 
-export type HostFactsReader = ReturnType<typeof createHostFacts>;
+/**
+ * The host as a kubelet sees it that started when only these CPUs were online; CPUs that sysfs does not describe are
+ * left out. @throws HostError if none is left
+ */
+export function hostWithCpus(facts: HostFacts, cpus: CpuSet): KubeletHost {
+  if (facts.host.online.isSubsetOf(cpus)) return facts;
+  return describe({ ...facts.sysfs, online: facts.host.online.intersect(cpus).toString() });
+}
 
-async function readHostFacts(sysfsRoot: string, log: AgentLogger) {
-  const sysfs = await readSysfs(sysfsRoot);
+function describe(sysfs: SysfsHost): KubeletHost {
   const description = describeForKubelet(sysfs);
   const host = createHost(description);
-  const { cells, online, threadsPerCore } = host;
-  const ids = cells.map(({ id }) => id);
-  const memory = await readMemory(sysfsRoot, ids);
-  const isolated = await readIsolated(sysfsRoot);
-  const offline = await readOffline(sysfsRoot);
-  const contradictions = kubeletContradictions(sysfs, host);
-  const fields = { cpus: online, isolated, offline, numaNodes: ids, threadsPerCore };
-  log.info({ ...fields, kubeletDiffers: contradictions }, 'host topology read');
-  return {
-    /** The host as the kubelet sees it. */
-    description,
-    host,
-    memory,
-    /** CPUs that the kernel's scheduler uses only for threads pinned to them (isolcpus). */
-    isolated,
-    offline,
-    contradictions,
-  };
+  return { description, host, contradictions: kubeletContradictions(sysfs, host) };
 }

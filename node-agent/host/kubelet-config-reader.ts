@@ -1,8 +1,8 @@
 import { join, relative } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff } from '../../runtime/time.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
+import { Backoff, monotonicSeconds } from '../../runtime/time.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { KubeletConfigError, kubeletConfigOf, type NodeKubeletConfig } from './kubelet-config.ts';
 import { readSettings } from './kubelet-config-files.ts';
 import { type ConfigzOptions, servingOf } from './kubelet-configz.ts';
@@ -28,89 +28,106 @@ export interface KubeletConfigSources {
   readonly root?: string | undefined;
 }
 
-/** One run of the kubelet: what it answered, or else what its files and flags say. */
-interface Run {
+/** Seconds until the next query after a kubelet refused or did not answer: initially and at most. */
+const REFUSED_FOR = { first: 1, most: 60 };
+/** K3s contains the kubelet, gives it this directory and shows no flags: here are its certificate and port. */
+const K3S_CONFIG_DIR = '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d';
+const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributions.md';
+
+/**
+ * The settings of one run of the kubelet. Owner: that run. Age: an answer of the kubelet, and files that are older than
+ * its start, are valid as long as it runs. End: the next run.
+ */
+interface SettingsOfRun {
   readonly id: string;
   answer?: NodeKubeletConfig | undefined;
   settled?: NodeKubeletConfig | undefined;
 }
 
-/** Seconds until the next query after a kubelet refused or did not answer: initially and at most. */
-const REFUSED_FOR = { first: 5, most: 60 };
-/** K3s contains the kubelet, gives it this directory and shows no flags: here are its certificate and port. */
-const K3S_CONFIG_DIR = '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d';
-const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributions.md';
+/** Reads from the running kubelet if allowed, otherwise from files and flags. */
+export class KubeletConfigReader {
+  readonly #sources: KubeletConfigSources;
+  readonly #log: AgentLogger;
+  readonly #now: () => number;
+  readonly #problems: ProblemLog<AgentMessages>;
+  readonly #refused = new Backoff(REFUSED_FOR);
+  #run: SettingsOfRun = { id: '' };
+  /** Monotonic seconds. */
+  #nextQueryAt = 0;
+  #refusal = '';
+  #logged = '';
+  #reading: Promise<KubeletConfigReading> | undefined;
 
-/** From the running kubelet if allowed, otherwise from files and flags; valid until the kubelet starts again. */
-export function createKubeletConfigReader(
-  sources: KubeletConfigSources,
-  log: AgentLogger,
-  now: () => number = () => performance.now() / 1000,
-) {
-  const { configz, generation = () => '', endpoint, root = '/' } = sources;
-  const problems = new ProblemLog(log);
-  let last = '';
-  let run: Run = { id: '' };
-  let nextQueryAt = 0;
-  let refusal = '';
-  let reading: Promise<KubeletConfigReading> | undefined;
-  const refused = new Backoff(REFUSED_FOR);
+  /** @param now monotonic seconds */
+  constructor(sources: KubeletConfigSources, log: AgentLogger, now: () => number = monotonicSeconds) {
+    this.#sources = sources;
+    this.#log = log;
+    this.#now = now;
+    this.#problems = new ProblemLog(log);
+  }
 
-  const query = async (at: HostReading['at']): Promise<NodeKubeletConfig | undefined> => {
-    try {
-      const answer = await configz?.({ ...at, ...(endpoint && { endpoint }) });
-      refusal = '';
-      return answer;
-    } catch (error) {
-      const why = (error as Error).message;
-      if (why !== refusal) log.info({ reason: why }, 'kubelet configz unavailable; reading its configuration files');
-      refusal = why;
-      return undefined;
-    } finally {
-      nextQueryAt = now() + refused.next();
-    }
-  };
-
-  const currentRun = (): Run => {
-    const id = generation();
-    if (id === '' || id === run.id) return run;
-    run = { id };
-    nextQueryAt = 0;
-    refused.reset();
-    return run;
-  };
-
-  const read = async (): Promise<KubeletConfigReading> => {
-    const kubelet = currentRun();
-    const isDue = configz !== undefined && now() >= nextQueryAt;
-    const valid = kubelet.answer ?? (isDue ? undefined : kubelet.settled);
-    if (valid !== undefined) return { config: valid, problems: [] };
-    const { at, config, isWhole, problem = '' } = await readHost(sources, root);
-    const answer = isDue ? await query(at) : undefined;
-    // After a restart in the meantime, it is not known which kubelet this was.
-    if (kubelet.id !== '' && kubelet.id === generation()) {
-      kubelet.answer = answer;
-      if (isWhole) kubelet.settled ??= config;
-    }
-    const result = answer ?? kubelet.settled ?? config;
-    return { config: result, problems: result === undefined ? [problem] : [] };
-  };
-
-  return async (): Promise<KubeletConfigReading> => {
-    reading ??= read().finally(() => {
-      reading = undefined;
+  readonly read = async (): Promise<KubeletConfigReading> => {
+    this.#reading ??= this.#readRun().finally(() => {
+      this.#reading = undefined;
     });
-    const result = await reading;
-    const text = JSON.stringify(result);
-    if (text === last) return result;
-    last = text;
-    for (const problem of result.problems) problems.failed(problem, 'kubelet configuration unknown');
-    if (result.config === undefined) return result;
-    problems.recovered();
-    const { source, cpuManager, topologyManager, reserved } = result.config;
-    log.info({ source, cpuManager, topologyManager, reserved }, 'kubelet configuration read');
+    const result = await this.#reading;
+    this.#announce(result);
     return result;
   };
+
+  async #readRun(): Promise<KubeletConfigReading> {
+    const { configz, generation = () => '', root = '/' } = this.#sources;
+    const run = this.#currentRun(generation());
+    const isDue = configz !== undefined && this.#now() >= this.#nextQueryAt;
+    const valid = run.answer ?? (isDue ? undefined : run.settled);
+    if (valid !== undefined) return { config: valid, problems: [] };
+    const { at, config, isWhole, problem = '' } = await readHost(this.#sources, root);
+    const answer = isDue ? await this.#query(at) : undefined;
+    // After a restart in the meantime, it is not known which kubelet this was.
+    if (run.id !== '' && run.id === generation()) {
+      run.answer = answer;
+      if (isWhole) run.settled ??= config;
+    }
+    const result = answer ?? run.settled ?? config;
+    return { config: result, problems: result === undefined ? [problem] : [] };
+  }
+
+  #currentRun(id: string): SettingsOfRun {
+    if (id === '' || id === this.#run.id) return this.#run;
+    this.#run = { id };
+    this.#nextQueryAt = 0;
+    this.#refused.reset();
+    return this.#run;
+  }
+
+  async #query(at: HostReading['at']): Promise<NodeKubeletConfig | undefined> {
+    const { configz, endpoint } = this.#sources;
+    try {
+      const answer = await configz?.({ ...at, ...(endpoint && { endpoint }) });
+      this.#refusal = '';
+      return answer;
+    } catch (error) {
+      const reason = (error as Error).message;
+      if (reason !== this.#refusal) {
+        this.#log.info({ reason }, 'kubelet configz unavailable; reading its configuration files');
+      }
+      this.#refusal = reason;
+      return undefined;
+    } finally {
+      this.#nextQueryAt = this.#now() + this.#refused.next();
+    }
+  }
+
+  #announce(result: KubeletConfigReading): void {
+    const text = JSON.stringify(result);
+    if (text === this.#logged) return;
+    this.#logged = text;
+    for (const problem of result.problems) this.#problems.failed(problem, 'kubelet configuration unknown');
+    if (result.config === undefined) return;
+    this.#problems.recovered();
+    const { source, cpuManager, topologyManager, reserved } = result.config;
+    this.#log.info({ source, cpuManager, topologyManager, reserved }, 'kubelet configuration read');
+  }
 }
 
 interface HostReading {

@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs';
 import { createConnection } from 'node:net';
+import { uptime } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { resultOrNone } from '../../model/json.ts';
 import { peerOf } from '../../native/peer.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { CHANGED_SINCE_START, KubeletConfigError } from './kubelet-config.ts';
@@ -52,6 +54,28 @@ function listenerOf(socketPath: string): Promise<number | undefined> {
     socket.setTimeout(CONNECT_MILLISECONDS, () => socket.destroy(new Error(`${socketPath} does not answer`)));
     socket.once('error', reject);
   });
+}
+
+/** Clock ticks a second in /proc: USER_HZ of the kernel's interface, the same on all architectures of Kubernetes. */
+const TICKS_PER_SECOND = 100;
+
+/**
+ * When the kubelet's process started, in milliseconds since 1970; where it is hidden, when it created its socket.
+ * Undefined if there is no socket.
+ */
+export async function kubeletStartedAt(socketPath: string, root: string): Promise<number | undefined> {
+  const pid = await listenerOf(socketPath).catch(() => undefined);
+  return (
+    resultOrNone(() => processStartedAt(join(root, `proc/${pid}/stat`))) ??
+    resultOrNone(() => statSync(socketPath).mtimeMs)
+  );
+}
+
+/** Source: proc_pid_stat(5), field 22; the name in field 2 may contain blanks and brackets. @throws a system error */
+function processStartedAt(statFile: string): number {
+  const text = readBounded(statFile, MAX_ARGUMENTS_BYTES);
+  const ticks = Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[19]);
+  return Date.now() - (uptime() - ticks / TICKS_PER_SECOND) * 1000;
 }
 
 /**

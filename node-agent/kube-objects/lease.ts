@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { map, qualifiedName, uid, word } from '../../kube/bounds.ts';
+import { list, map, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
@@ -8,6 +8,8 @@ import type { OwnerReference } from '../../model/shapes.ts';
 
 /** Resources that the Node counts; more than a kubelet has of device plugins. */
 const MAX_RESOURCES = 1024;
+/** Conditions of a Node; node-problem-detector adds some. */
+const MAX_CONDITIONS = 256;
 const amounts = map(qualifiedName, word, MAX_RESOURCES).nullish();
 
 const node = z.object({
@@ -15,6 +17,7 @@ const node = z.object({
   status: z
     .object({
       nodeInfo: z.object({ kubeletVersion: word }).nullish(),
+      conditions: list(z.object({ type: qualifiedName, lastHeartbeatTime: word.nullish() }), MAX_CONDITIONS).nullish(),
       capacity: amounts,
       allocatable: amounts,
     })
@@ -30,6 +33,8 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
     name,
     uid: metadata.uid,
     kubeletVersion: status?.nodeInfo?.kubeletVersion,
+    /** When the kubelet last wrote the status, to the second; undefined before its first time. */
+    heartbeat: status?.conditions?.find(({ type }) => type === 'Ready')?.lastHeartbeatTime ?? undefined,
     maxPods: wholeOrNone(status?.capacity?.['pods'] ?? ''),
     /** Quantities by resource; unhealthy devices are capacity, but not allocatable. */
     capacity: status?.capacity ?? {},

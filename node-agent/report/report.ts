@@ -3,11 +3,14 @@ import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
+import type { NodeIdentity } from '../kube-objects/lease.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
+import { AgentLease } from './agent-lease.ts';
 import { fitReport } from './limits.ts';
+import { NodeReader } from './node-reader.ts';
 import { buildStatus, healthyDevices, type ReportInputs } from './status.ts';
-import { createTopologyStore } from './topology-store.ts';
+import { TopologyStore } from './topology-store.ts';
 
 type Assignment = NodeTopologyStatus['assignments'][number];
 
@@ -19,15 +22,17 @@ const DEBOUNCE_SECONDS = 0.1;
 const RETRY_SECONDS = 10;
 /** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
 const READ_SECONDS = 20;
-/** Seconds between reads of a Node that does not have the kubelet's devices yet: the kubelet writes it every 10 s. */
-const NODE_READ_SECONDS = 3;
 /** Seconds, plus up to half as many, between reads of the Node. The report is written as often, which shows its age. */
 const RESYNC_SECONDS = 600;
 
+export interface ReportContent extends Omit<ReportInputs, 'kubeletVersion' | 'capacity'> {}
+
 export interface ReportDeps extends Omit<Services, 'events'> {
-  readonly inputs: () => Promise<Omit<ReportInputs, 'kubeletVersion' | 'capacity'>>;
+  readonly inputs: () => Promise<ReportContent>;
   /** Calls the listener when the content may have changed. @returns a function that ends the subscription */
   readonly subscribe: (listener: () => void) => () => void;
+  /** Milliseconds since the epoch. */
+  readonly wallClock?: () => number;
 }
 
 const MAX_LOGGED_OWNERS = 20;
@@ -42,113 +47,156 @@ function newOwners(owners: readonly Assignment[], others: readonly Assignment[])
   });
 }
 
-/** Writes only what changed, at most once in 200 ms; a change during a write is part of the next one. */
-export function createReport({ client, nodeName, inputs, subscribe, log, metrics }: ReportDeps) {
-  const store = createTopologyStore(client, nodeName);
-  const problems = new ProblemLog(log);
+/**
+ * Publishes the report, and renews the agent's Lease while the published report is current. It writes only what
+ * changed, at most once in 200 ms; a change during a write is part of the next one. Owner: this agent. Age: every
+ * change is written at once, and the object is read every 20 s, since it may have been deleted. End: a report that
+ * cannot be brought up to date ends with the Lease, 40 s after its last renewal.
+ */
+export class Report {
+  readonly #deps: ReportDeps;
+  readonly #store: TopologyStore;
+  readonly #node: NodeReader;
+  readonly #lease: AgentLease;
+  readonly #problems: ProblemLog<AgentMessages>;
+  readonly #definition: ProblemLog<AgentMessages>;
+  readonly #changes = new ChangeSignal();
+  /** When the last write was sent, and when the object and the Node are read again, in monotonic seconds. */
+  #wroteAt = Number.NEGATIVE_INFINITY;
+  #readAt = 0;
+  #resyncAt = Number.NEGATIVE_INFINITY;
+  /** The time of the last write, as in the report. */
+  #reported: string | undefined;
+  /** Why the published report is not current; undefined if it is. */
+  #stale: string | undefined = 'nothing was published yet';
 
-  const definition = new ProblemLog(log);
-  const logDropped = (fields: readonly string[]): void => {
-    const dropped = fields.join(', ');
-    const hint = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
-    if (dropped === '') definition.recovered();
-    else
-      definition.failed(`it lacks ${dropped}`, 'the NodeTopology definition is older than this agent', {
-        dropped,
-        hint,
-      });
-  };
+  constructor(deps: ReportDeps) {
+    const { client, nodeName, log, wallClock = Date.now } = deps;
+    this.#deps = deps;
+    this.#store = new TopologyStore(client, nodeName);
+    this.#node = new NodeReader(client, nodeName);
+    this.#lease = new AgentLease({ ...deps, wallClock });
+    this.#problems = new ProblemLog(log);
+    this.#definition = new ProblemLog(log);
+  }
 
-  /** When the last write was sent, in monotonic seconds. */
-  let wroteAt = Number.NEGATIVE_INFINITY;
-  let reported: string | undefined;
-  /** Whether the Node was read before the kubelet counted the devices that it has now. */
-  let isNodeOutdated = false;
-  let readAt = 0;
+  async run(signal: AbortSignal): Promise<void> {
+    const unsubscribe = this.#deps.subscribe(this.#changes.set);
+    const backoff = new Backoff({ most: RETRY_SECONDS });
+    while (!signal.aborted) {
+      try {
+        // Read the content after the wait, never before it.
+        await sleep(Math.max(0, this.#wroteAt + MIN_WRITE_INTERVAL_SECONDS - monotonicSeconds()), signal);
+        this.#changes.clear();
+        await this.#reconcile(signal);
+        backoff.reset();
+        if (await this.#waitForChange(signal)) await sleep(DEBOUNCE_SECONDS, signal);
+      } catch (err) {
+        if (signal.aborted) break;
+        this.#stale = `publishing it failed: ${(err as Error).message}`;
+        this.#lease.withhold(this.#stale);
+        this.#deps.metrics.reportWrites.inc({ outcome: 'failed' });
+        this.#problems.failed(err, 'publishing the node topology failed; retrying');
+        // The object may have been deleted. A node that is not registered yet has none.
+        if (isNotFound(err)) this.#resyncAt = Number.NEGATIVE_INFINITY;
+        await sleep(backoff.next(), signal).catch(() => undefined);
+      }
+    }
+    unsubscribe();
+  }
 
-  const publish = async (node: NodeIdentity, signal: AbortSignal): Promise<void> => {
+  /** Renews the Lease until something changes or is due. @returns whether something has changed */
+  async #waitForChange(signal: AbortSignal): Promise<boolean> {
+    const isKnown = this.#store.published?.conditions?.every(({ status }) => status === 'True') === true;
+    const dueAt = Math.min(
+      this.#readAt,
+      this.#node.dueAt,
+      isKnown ? Number.POSITIVE_INFINITY : monotonicSeconds() + RETRY_SECONDS,
+    );
+    while (!signal.aborted) {
+      if (this.#stale !== undefined) this.#lease.withhold(this.#stale);
+      else if (await this.#lease.renew(signal)) {
+        this.#resyncAt = Number.NEGATIVE_INFINITY;
+        return false;
+      }
+      const wakeAt = this.#stale === undefined ? Math.min(dueAt, this.#lease.dueAt) : dueAt;
+      if (await this.#changes.wait(signal, Math.max(0, wakeAt - monotonicSeconds()))) return true;
+      if (monotonicSeconds() >= dueAt) return false;
+    }
+    return false;
+  }
+
+  /** Checks everything once, and writes the status if it differs from the published one. @throws KubeError */
+  async #reconcile(signal: AbortSignal): Promise<void> {
+    const now = monotonicSeconds();
+    const isReadDue = now >= this.#readAt;
+    if (isReadDue) this.#readAt = now + READ_SECONDS * (1 - Math.random() / 4);
+    if (isReadDue && now < this.#resyncAt && !(await this.#store.read(signal))) this.#resyncAt = now;
+    const content = await this.#deps.inputs();
+    const isResync = now >= this.#resyncAt;
+    const node = await this.#node.read(content.run, isResync, signal);
+    if (isResync) {
+      await this.#sync(node, signal);
+      this.#resyncAt = now + RESYNC_SECONDS * (1 + Math.random() / 2);
+    }
+    await this.#publish(content, node, signal);
+    this.#problems.recovered();
+  }
+
+  /** Reads the NodeTopology, and creates it if it is missing. @throws KubeError */
+  async #sync(node: NodeIdentity, signal: AbortSignal): Promise<void> {
+    const wasPublished = this.#store.published !== undefined;
+    if (!(await this.#store.sync(node, signal))) return;
+    if (wasPublished) this.#deps.log.warn('the NodeTopology was deleted; publishing it again');
+  }
+
+  async #publish(content: ReportContent, node: NodeIdentity, signal: AbortSignal): Promise<void> {
     const now = `${new Date().toISOString().slice(0, 19)}Z`;
-    const content = await inputs();
-    const built = buildStatus({ ...content, ...node }, store.published, now);
+    const built = buildStatus({ ...content, ...node }, this.#store.published, now);
+    this.#stale = reasonNotCurrent(content, built !== undefined);
     if (built === undefined) return;
-    isNodeOutdated = (content.view.devices ?? []).some(
+    // The Node was read before the kubelet counted the devices that it has now.
+    const isNodeOutdated = (content.view.devices ?? []).some(
       (devices) => healthyDevices(devices) !== wholeOrNone(node.allocatable[devices.resource] ?? ''),
     );
-    if (isNodeOutdated && built.devices === undefined)
-      readAt = Math.min(readAt, monotonicSeconds() + NODE_READ_SECONDS);
-    const fitted = fitReport(built, store.published?.conditions, now);
-    reported ??= store.published?.summary?.reported ?? now;
-    const age = Math.min(performance.now() / 1000 - wroteAt, (Date.parse(now) - Date.parse(reported)) / 1000);
-    const changed = store.changesTo({ ...fitted, summary: built.summary && { ...built.summary, reported } });
+    if (isNodeOutdated && built.devices === undefined) this.#node.readSoon();
+    const fitted = fitReport(built, this.#store.published?.conditions, now);
+    this.#reported ??= this.#store.published?.summary?.reported ?? now;
+    const reported = this.#reported;
+    const age = Math.min(monotonicSeconds() - this.#wroteAt, (Date.parse(now) - Date.parse(reported)) / 1000);
+    const changed = this.#store.changesTo({ ...fitted, summary: built.summary && { ...built.summary, reported } });
     if (age < RESYNC_SECONDS && changed.length === 0) return;
-    const status = { ...fitted, summary: built.summary };
-    const before = store.published?.assignments ?? [];
-    wroteAt = performance.now() / 1000;
-    reported = now;
-    await store.write(status, signal);
+    await this.#write({ ...fitted, summary: built.summary }, changed, signal);
+    this.#reported = now;
+  }
+
+  async #write(status: NodeTopologyStatus, changed: readonly string[], signal: AbortSignal): Promise<void> {
+    const { metrics, log } = this.#deps;
+    const before = this.#store.published?.assignments ?? [];
+    this.#wroteAt = monotonicSeconds();
+    await this.#store.write(status, signal);
     metrics.reportWrites.inc({ outcome: 'written' });
-    logDropped(store.dropped);
+    this.#logDropped(this.#store.dropped);
     const { reserved, assignments } = status;
     const owners = { assigned: newOwners(assignments, before), released: newOwners(before, assignments) };
     log.info({ changed, reserved, ...owners, assignments: assignments.length }, 'published node topology');
-  };
+  }
 
-  /** Reads the node and its NodeTopology, which it creates if missing. @throws KubeError */
-  const readNodeAndTopology = async (signal: AbortSignal): Promise<NodeIdentity> => {
-    const node = await readNode(client, nodeName, signal);
-    const wasPublished = store.published !== undefined;
-    if ((await store.sync(node, signal)) && wasPublished) log.warn('the NodeTopology was deleted; publishing it again');
-    return node;
-  };
+  #logDropped(fields: readonly string[]): void {
+    if (fields.length === 0) {
+      this.#definition.recovered();
+      return;
+    }
+    const dropped = fields.join(', ');
+    const hint = 'kubectl apply --server-side -f manifests/base/crd/nodetopologies.yaml';
+    const more = { dropped, hint };
+    this.#definition.failed(`it lacks ${dropped}`, 'the NodeTopology definition is older than this agent', more);
+  }
+}
 
-  let gone = false;
-  const changes = new ChangeSignal();
-  let identity: NodeIdentity | undefined;
-  let resyncAt = 0;
-
-  /** Checks everything once, and writes the status if it differs from the published one. @throws KubeError */
-  const reconcile = async (signal: AbortSignal): Promise<void> => {
-    const now = performance.now() / 1000;
-    if (identity !== undefined && !gone && now >= readAt) gone = !(await store.read(signal));
-    if (gone || now >= resyncAt || (isNodeOutdated && now >= readAt)) identity = undefined;
-    gone = false;
-    if (identity === undefined) resyncAt = now + RESYNC_SECONDS * (1 + Math.random() / 2);
-    identity ??= await readNodeAndTopology(signal);
-    if (now >= readAt) readAt = now + READ_SECONDS * (1 - Math.random() / 4);
-    await publish(identity, signal);
-    problems.recovered();
-  };
-
-  return {
-    /** Reads the object, which may have been deleted, and creates it again if needed. */
-    resync(): void {
-      gone = true;
-      changes.set();
-    },
-    async run(signal: AbortSignal): Promise<void> {
-      const unsubscribe = subscribe(changes.set);
-      const backoff = new Backoff({ most: RETRY_SECONDS });
-      while (!signal.aborted) {
-        try {
-          // Read the content after the wait, never before it.
-          await sleep(Math.max(0, wroteAt + MIN_WRITE_INTERVAL_SECONDS - performance.now() / 1000), signal);
-          changes.clear();
-          await reconcile(signal);
-          backoff.reset();
-          const isKnown = store.published?.conditions?.every(({ status }) => status === 'True') === true;
-          const untilRead = Math.max(0, readAt - performance.now() / 1000);
-          const wait = isKnown ? untilRead : Math.min(RETRY_SECONDS, untilRead);
-          if (await changes.wait(signal, wait)) await sleep(DEBOUNCE_SECONDS, signal);
-        } catch (err) {
-          if (signal.aborted) break;
-          metrics.reportWrites.inc({ outcome: 'failed' });
-          problems.failed(err, 'publishing the node topology failed; retrying');
-          // The object may have been deleted. A node that is not registered yet has none.
-          if (isNotFound(err)) gone = true;
-          await sleep(backoff.next(), signal).catch(() => undefined);
-        }
-      }
-      unsubscribe();
-    },
-  };
+/** Why a report of this content is not what the node has; undefined if it is, as far as every source says. */
+function reasonNotCurrent({ view, networks }: ReportContent, isBuilt: boolean): string | undefined {
+  if (!view.isComplete) return view.holds[0] ?? 'the kubelet has not answered since the last change';
+  if (networks === undefined) return 'the networks are not read yet';
+  return isBuilt ? undefined : 'the policy of the CPU manager is not known';
 }

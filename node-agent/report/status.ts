@@ -3,26 +3,21 @@ import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
-import type { HostDescription } from '../../model/host.ts';
 import { byText } from '../../model/lists.ts';
-import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
+import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import type { HostFacts } from '../host/host-facts.ts';
 import type { NodeKubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
+import { type CheckedRun, checkRun, pageContradictions, type RunInputs } from './run-check.ts';
 
 /** Characters of the networks in the summary. */
 const SUMMARY_CHARACTERS = 255;
 
-export interface ReportInputs extends Omit<HostFacts, 'description' | 'host'> {
-  readonly host: HostDescription;
-  readonly kubeletVersion: string | undefined;
+export interface ReportInputs extends RunInputs {
   readonly capacity: Readonly<Record<string, string>>;
-  readonly kubeletConfig: NodeKubeletConfig | undefined;
   readonly kubeletConfigProblems: readonly string[];
-  readonly view: AssignmentsView;
   /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
   /** CPUs of poll mode drivers: configured, or found in use. */
@@ -40,10 +35,14 @@ export function buildStatus(
   before: NodeTopologyStatus | undefined,
   now: string,
 ): NodeTopologyStatus | undefined {
-  const { host, kubeletVersion, kubeletConfig, view, memory, isolated, offline, pmdCpus } = inputs;
+  const { run, kubeletVersion, kubeletConfig, view, pmdCpus } = inputs;
   if (inputs.networks === undefined || view.isAnswerPending) return undefined;
   const { physnets, tunnel } = inputs.networks.networks;
   if (view.free === undefined || view.reserved === undefined || view.policy === undefined) return undefined;
+  const { memory, isolated, offline } = run.facts;
+  const checked = checkRun(inputs);
+  const host = checked.description;
+  const reserved = view.reserved.intersect(checked.cpus);
   return {
     ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
     cells: host.cells.map(({ id, cpus }) => ({ id, cpus })),
@@ -51,10 +50,10 @@ export function buildStatus(
     ...(host.sockets === undefined ? {} : { sockets: [...host.sockets] }),
     ...(host.uncores === undefined ? {} : { uncores: [...host.uncores] }),
     ...(host.counts === undefined ? {} : { counts: { ...host.counts } }),
-    reserved: view.reserved.toString(),
+    reserved: reserved.toString(),
     ...(kubeletConfig === undefined || configProblems(inputs).length > 0
       ? { cpuManager: { policy: view.policy } }
-      : kubeletPart(view, kubeletConfig, memory)),
+      : kubeletPart(inputs, kubeletConfig)),
     ...devicesPart(view.devices, inputs.capacity),
     ...(memory.distances === undefined ? {} : { distances: memory.distances }),
     ...(isolated.isEmpty ? {} : { isolated: isolated.toString() }),
@@ -76,14 +75,14 @@ export function buildStatus(
     ...(inputs.refusals.length === 0 ? {} : { refusals: [...inputs.refusals] }),
     summary: {
       cpus: host.cells.reduce((sum, { cpus }) => sum + CpuSet.parse(cpus).size, 0),
-      free: view.free.minus(view.reserved).size,
+      free: view.free.intersect(checked.cpus).minus(reserved).size,
       networks: cut(
         [...physnets.keys(), ...(tunnel === undefined ? [] : ['tunnel'])].sort().join(),
         SUMMARY_CHARACTERS,
       ),
       reported: now,
     },
-    conditions: withTimes(conditionsOf(inputs, inputs.networks), before?.conditions ?? [], now),
+    conditions: withTimes(conditionsOf(inputs, checked, inputs.networks), before?.conditions ?? [], now),
   };
 }
 
@@ -91,11 +90,13 @@ const networkText = (name: string | undefined) =>
   `${name === undefined ? 'the tunnel' : `physnet ${name}`}: none of its uplinks has a carrier`;
 
 /** One condition for each problem that an operator would have to solve. */
-function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionState[] {
+function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksView): ConditionState[] {
   const { view, failedDuties } = inputs;
   const [problem] = networks.problems;
   return [
     conditionOf('AssignmentsKnown', 'SourceMissing', view.problems),
+    conditionOf(KUBELET_RUN_CONDITION, 'Incomplete', run.problems),
+    conditionOf('KubeletSeesHost', 'HostChanged', run.unseen),
     conditionOf(KUBELET_CONFIG_CONDITION, 'NotFound', configProblems(inputs)),
     conditionOf(
       'NetworksKnown',
@@ -104,9 +105,9 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
     ),
     conditionOf('NetworkMapValid', 'InvalidMap', networks.mapFault === undefined ? [] : [networks.mapFault]),
     conditionOf('NetworkMapAgrees', 'Drift', networks.drift),
-    ...(inputs.contradictions.length === 0
+    ...(run.contradictions.length === 0
       ? []
-      : [conditionOf('KubeletTopologyAgrees', 'CoresDiffer', inputs.contradictions)]),
+      : [conditionOf('KubeletTopologyAgrees', 'CoresDiffer', run.contradictions)]),
     ...(inputs.kubeletConfig?.memoryManager.policy === 'Static'
       ? [conditionOf('MemoryStateKnown', 'StateUnusable', memoryProblems(inputs))]
       : []),
@@ -122,12 +123,13 @@ function conditionsOf(inputs: ReportInputs, networks: NetworksView): ConditionSt
 }
 
 /** The policy comes from the running kubelet (its checkpoint); the options are only in its configuration. */
-function kubeletPart(view: AssignmentsView, config: NodeKubeletConfig, memory: HostMemory) {
+function kubeletPart(inputs: ReportInputs, config: NodeKubeletConfig) {
   const { cpuManager, topologyManager, memoryManager, featureGates } = config;
+  const states = pageContradictions(inputs).length === 0 ? inputs.view.memory : undefined;
   return {
-    cpuManager: { policy: view.policy ?? '', options: cpuManager.options },
+    cpuManager: { policy: inputs.view.policy ?? '', options: cpuManager.options },
     topologyManager,
-    memoryManager: { ...memoryManager, ...memoryCells(memory, config, view.memory) },
+    memoryManager: { ...memoryManager, ...memoryCells(inputs.run.facts.memory, config, states) },
     featureGates,
   };
 }
@@ -172,10 +174,13 @@ function memoryCells(
   };
 }
 
-function memoryProblems({ view: { memory: states }, memory }: ReportInputs): readonly string[] {
+function memoryProblems(inputs: ReportInputs): readonly string[] {
+  const { memory: states } = inputs.view;
   if (states === undefined) return ['the kubelet has not answered'];
   if (states.problem !== undefined) return [states.problem];
-  const missing = memory.cells.find(({ id }) => !states.cells.has(id));
+  const contradictions = pageContradictions(inputs);
+  if (contradictions.length > 0) return contradictions;
+  const missing = inputs.run.facts.memory.cells.find(({ id }) => !states.cells.has(id));
   return missing === undefined
     ? []
     : [`memory_manager_state has no state of NUMA node ${missing.id} under policy Static`];

@@ -20,7 +20,7 @@ const CHECK_SECONDS = 60;
 /** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
   parts: AgentParts,
-  { facts, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
+  { runs, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
 ) {
   const { client, nodeName, config, metrics, log } = parts;
   const { kubeletDir, allocationCheck: policy } = config;
@@ -45,7 +45,7 @@ export function createDevicePluginDuty(
     holder: ListedContainer | undefined,
     signal: AbortSignal,
   ): Promise<string | undefined> => {
-    const { host } = await facts.read();
+    const { host } = await runs.read();
     if (holder !== undefined) {
       const advertised = advertisedResources(networks.view().networks, 1).find(({ name }) => name === resource);
       const cells = CpuSet.of(advertised?.cells ?? []);
@@ -61,7 +61,7 @@ export function createDevicePluginDuty(
   return {
     async run(signal: AbortSignal): Promise<void> {
       // Each check needs the host.
-      await facts.read();
+      await runs.read();
       const podResources = createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET));
       const count = (metric: typeof metrics.preStarts) => (resource: string, outcome: string) =>
         metric.inc({ resource: metrics.resourceLabel(resource), outcome });

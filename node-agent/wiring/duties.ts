@@ -1,22 +1,20 @@
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { nodeTarget } from '../../kube/events.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import { type Assignments, createAssignments } from '../assignments/assignments.ts';
+import { Assignments } from '../assignments/assignments.ts';
 import { createRefusedStarts } from '../device-plugin/allocation-checker.ts';
 import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
-import { kubeletGeneration } from '../device-plugin/resources.ts';
-import { createHostFacts } from '../host/host-facts.ts';
-import { createKubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
+import { KubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
 import { readConfigz } from '../host/kubelet-configz.ts';
+import { KubeletRuns } from '../host/kubelet-runs.ts';
 import { readNode } from '../kube-objects/lease.ts';
 import type { Duty } from '../lifecycle/duty.ts';
 import { createLastMapFile } from '../networks/map-source.ts';
 import { createNetworks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
-import { createHeartbeat } from '../report/heartbeat.ts';
-import { createReport } from '../report/report.ts';
+import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
 import { createGateDuties } from './gate.ts';
@@ -45,23 +43,27 @@ export function createDuties(parts: AgentParts): AgentDuties {
 function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const { config, nodeName, client, events, metrics, log } = parts;
   const { kubeletDir, mode } = config;
-  const facts = createHostFacts(config.sysfsRoot, log);
-  const kubeletConfig = createKubeletConfigReader(kubeletConfigSources(parts), log);
-  const assignments = createAssignments({
+  const runs = new KubeletRuns({ sysfsRoot: config.sysfsRoot, kubeletDir, log });
+  const kubeletConfig = new KubeletConfigReader(kubeletConfigSources(parts, runs.generation), log).read;
+  const assignments = new Assignments({
     kubeletDir,
     cdiDir: config.cdiDir,
-    online: () => facts.current()?.host.online ?? CpuSet.EMPTY,
+    online: () => runs.run?.facts.host.online ?? CpuSet.EMPTY,
     log,
     onFailure: (code) => metrics.podResourcesFailures.inc({ code }),
     configuredPolicy: async () => (await kubeletConfig()).config?.cpuManager.policy,
+    onKubelet: runs.subscribe,
   });
   assignments.subscribe((view) => {
     metrics.assignmentsCurrent.set(view.problems.length === 0 ? 1 : 0);
     metrics.exclusiveCpus.set(view.owned.size);
+    // A kubelet that knows other CPUs has started, or the kernel has changed them.
+    const { cpusOfCheckpoint = CpuSet.EMPTY } = view;
+    if (runs.kernel !== undefined && !cpusOfCheckpoint.isSubsetOf(runs.kernel.online)) runs.check();
   });
   const networks = createNetworks({
     sysfsRoot: config.sysfsRoot,
-    host: async () => (await facts.read()).host,
+    host: async () => (await runs.read()).host,
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
     lastMap: createLastMapFile(join(config.stateDir, 'network-map.json'), log),
@@ -75,33 +77,30 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InvalidNetworkMap', message: mapFault });
   });
   const refusals = createRefusedStarts(monotonicSeconds);
-  const sources = { facts, assignments, networks, refusals, kubeletConfig };
+  const sources = { runs, assignments, networks, refusals, kubeletConfig };
   const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const ovs = ovsDuty?.ovs;
-  const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { facts, assignments }) : undefined;
+  const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
   const host = { ...sources, ovs, vms };
   const report = createReportDuty(parts, host);
 
   const duties: Duty[] = [
+    { name: 'kubelet-runs', run: (signal) => runs.follow(signal) },
     {
       name: 'assignments',
       run: async (signal) => {
-        await facts.read();
+        await runs.read();
         await assignments.run(signal);
       },
     },
     { name: 'networks', run: networks.run },
-    { name: 'report', run: report.run },
-    {
-      name: 'heartbeat',
-      run: createHeartbeat({ ...parts, wallClock: Date.now, onCreated: report.resync }).run,
-    },
+    { name: 'report', run: (signal) => report.run(signal) },
     { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
     {
       name: 'moved-networks',
       run: createMovedNetworks({
         networks,
-        host: async () => (await facts.read()).host,
+        host: async () => (await runs.read()).host,
         podResources: () => createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET)),
         ...parts,
       }).run,
@@ -112,7 +111,10 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   return { duties, assignments, ovs, vms };
 }
 
-export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config' | 'token'>): KubeletConfigSources {
+export function kubeletConfigSources(
+  { config, token }: Pick<AgentParts, 'config' | 'token'>,
+  generation?: () => string,
+): KubeletConfigSources {
   const { kubeletConfig, kubeletConfigDir, kubeletDir, kubeletEndpoint: endpoint } = config;
   return {
     kubeletDir,
@@ -127,17 +129,17 @@ export function kubeletConfigSources({ config, token }: Pick<AgentParts, 'config
             if (bearer === undefined) throw new Error('no bearer token for the kubelet’s configz endpoint');
             return readConfigz({ ...at, token: bearer });
           },
-    generation: () => kubeletGeneration(join(kubeletDir, dirname(POD_RESOURCES_SOCKET))),
+    generation,
   };
 }
 
 export function createReportDuty(
   parts: AgentParts,
-  { facts, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
-) {
+  { runs, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
+): Report {
   const { failures } = parts;
-  const sources = [assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])];
-  return createReport({
+  const sources = [runs, assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])];
+  return new Report({
     ...parts,
     subscribe(listener) {
       const ends = sources.map((source) => source.subscribe(listener));
@@ -146,12 +148,13 @@ export function createReportDuty(
       };
     },
     inputs: async () => {
-      const { host: _host, description, ...hostFacts } = await facts.read();
+      if (runs.run === undefined) await runs.read();
       const { config, problems } = await kubeletConfig();
       const view = networks.view();
+      const { run, mode: runMode, kernel } = runs;
+      if (run === undefined) throw new Error('the host has not been read');
       return {
-        ...hostFacts,
-        host: description,
+        ...{ run, runMode, kernel },
         kubeletConfig: config,
         kubeletConfigProblems: problems,
         view: assignments.view(),

@@ -1,7 +1,7 @@
 import type { Assignments } from '../assignments/assignments.ts';
 import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
-import type { HostFactsReader } from '../host/host-facts.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
+import type { KubeletRuns } from '../host/kubelet-runs.ts';
 import type { Failures, Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
@@ -19,7 +19,7 @@ export interface AgentParts extends Services {
 }
 
 export interface HostParts {
-  readonly facts: HostFactsReader;
+  readonly runs: KubeletRuns;
   readonly assignments: Assignments;
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;

@@ -27,7 +27,7 @@ const OVS_CHECK_INTERVAL_SECONDS = 12;
 
 export function createOvsDuty(
   { config, nodeName, events, metrics, log }: AgentParts,
-  { facts, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
+  { runs, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
 ) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
@@ -44,7 +44,7 @@ export function createOvsDuty(
     growthDelay: GROWTH_DELAY_SECONDS,
     checkInterval: OVS_CHECK_INTERVAL_SECONDS,
     containers: cgroups.containers,
-    isolated: () => (config.ovsIsolated === 'leave' ? facts.current()?.isolated : undefined) ?? CpuSet.EMPTY,
+    isolated: () => (config.ovsIsolated === 'leave' ? runs.run?.facts.isolated : undefined) ?? CpuSet.EMPTY,
     pmdMask: () => networks.view().pmdCpus.union(cgroups.dedicatedToDpdk()),
     onPmdMask: networks.subscribe,
     assignments,
@@ -77,7 +77,7 @@ export interface VmPinningDuty extends VmPinning {
 
 export function createVmPinningDuty(
   parts: AgentParts,
-  { facts, assignments }: Pick<HostParts, 'facts' | 'assignments'>,
+  { runs, assignments }: Pick<HostParts, 'runs' | 'assignments'>,
 ): VmPinningDuty {
   const { nodeName, config, log } = parts;
   const changes = new Listeners();
@@ -95,7 +95,7 @@ export function createVmPinningDuty(
     launchers,
     onLaunchers: changes.subscribe,
     assignments,
-    host: () => facts.current()?.host,
+    host: () => runs.run?.facts.host,
     checkInterval: VM_CHECK_INTERVAL_SECONDS,
   });
   return {
@@ -103,7 +103,7 @@ export function createVmPinningDuty(
     problem: () => (launchers.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
     async run(signal) {
       // The agent checks a mask against the CPUs of the host, which must be known first.
-      await facts.read();
+      await runs.read();
       await vms.run(signal);
     },
   };

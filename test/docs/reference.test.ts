@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { GENERATED, LOG_MESSAGES, pageOf } from '../../docs/generate-reference.ts';
 import * as names from '../../model/names.ts';
-import { KUBELET_CONFIG_CONDITION } from '../../model/names.ts';
+import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
 import type { WebhookLogger } from '../../webhook/telemetry/log-messages.ts';
 import { root } from '../support/bundles.ts';
 import { trackedFiles } from './tracked-files.ts';
@@ -106,8 +106,9 @@ const [events = '', conditions = ''] = textOf('events.md').split('## Conditions 
 describe(`the conditions in ${FOLDER}/events.md`, () => {
   it('has exactly the conditions that the agent reports', () => {
     const report = readFileSync(join(root, 'node-agent/report/status.ts'), 'utf8');
-    const reported = [...report.matchAll(/conditionOf\(\s*(?:'(\w+)'|KUBELET_CONFIG_CONDITION)/g)].map(
-      ([, type = KUBELET_CONFIG_CONDITION]) => type,
+    const named: Readonly<Record<string, string>> = { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION };
+    const reported = [...report.matchAll(/conditionOf\(\s*(?:'(\w+)'|(\w+_CONDITION))/g)].map(
+      ([, type, constant = '']) => type ?? named[constant] ?? constant,
     );
     const limits = readFileSync(join(root, 'node-agent/report/limits.ts'), 'utf8');
     const [, complete = ''] = /type: '(\w+)'/.exec(limits) ?? [];

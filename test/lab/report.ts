@@ -8,7 +8,7 @@ import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { kubeletConfigOf } from '../../node-agent/host/kubelet-config.ts';
 import { NO_NETWORKS, UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
 import { buildStatus } from '../../node-agent/report/status.ts';
-import { inputs } from '../node-agent/report/inputs-fixture.ts';
+import { inputs, runWith } from '../node-agent/report/inputs-fixture.ts';
 import { deviceCounts, resourcesOf } from './devices.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import type { DrawnPod } from './pods.ts';
@@ -49,7 +49,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
   const status = buildStatus(
     {
       ...inputs,
-      host,
+      run: runWith({ description: host, memory }),
       kubeletVersion: node.behavesLike ?? version,
       capacity: Object.fromEntries([...deviceCounts(round)].map(([resource, count]) => [resource, `${count}`])),
       kubeletConfig: kubeletConfigOf('the round', {
@@ -66,7 +66,6 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
         devices: countDevices(allocatableDevices(round), devicesOfPods(deviceCheckpoint(snapshot), [], podsWithCpus)),
         memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods), podsWithCpus),
       },
-      memory,
       networks: { ...UNKNOWN_NETWORKS, networks: NO_NETWORKS },
     },
     undefined,

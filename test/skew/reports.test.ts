@@ -4,7 +4,7 @@ import { hostsOf } from '../../diagnosis/hosts.ts';
 import { NODE_TOPOLOGY_API, nodeTopology, nodeTopologyStatus, REPORT_FORMAT } from '../../kube/node-topology.ts';
 import { formatPausedStart, isPausedAtStart, nextStep, parsePausedStart } from '../../model/launcher/paused-start.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
-import { createReport } from '../../node-agent/report/report.ts';
+import { Report } from '../../node-agent/report/report.ts';
 import { createKindReader } from '../../webhook/cluster/kind-reader.ts';
 import { createFakeApi } from '../node-agent/api-stand-in.ts';
 import { inputs } from '../node-agent/report/inputs-fixture.ts';
@@ -89,7 +89,7 @@ describe('an agent that was rolled back, or whose cluster was not upgraded', () 
     api.objects.set(PATH, objectOf(OTHER));
     const reported = async () => ({ ...inputs, pinsVms: false });
     const deps = { nodeName: NODE, inputs: reported, subscribe: () => () => undefined, log: logged.log };
-    start(createReport({ ...deps, client: api.client, metrics: testMetrics() }));
+    start(new Report({ ...deps, client: api.client, metrics: testMetrics() }));
     await eventually(() => logged.said('published node topology'), 'the report to be published');
     const { status } = nodeTopology.parse(api.objects.get(PATH));
     assert.deepEqual([status?.format, status?.pinsVMs], [undefined, false]);

@@ -2,7 +2,7 @@ import { kubectl } from '../../../diagnosis/remedy.ts';
 import { factsOfNode } from '../../../kube/node-facts.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { countText } from '../../../model/amounts.ts';
-import { AGENT, KUBELET_CONFIG_CONDITION, SCHEDULABLE_LABEL } from '../../../model/names.ts';
+import { AGENT, KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION, SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { someNames } from '../../support/terminal.ts';
@@ -32,6 +32,8 @@ function agentsOn(names: readonly string[], systemPods: DoctorFacts['systemPods'
 const CONDITIONS: Readonly<Record<string, string>> = {
   AssignmentsKnown: 'the owners of CPUs there are unknown; the last known owners stay in the report',
   [KUBELET_CONFIG_CONDITION]: 'the extender cannot predict that kubelet exactly',
+  [KUBELET_RUN_CONDITION]: 'the extender promises nothing on that node',
+  KubeletSeesHost: 'the kubelet does not know the change until it starts again',
   NetworksKnown: 'the extender places no VM that needs a network there',
   NetworkMapValid: 'the agent does not apply the current network map on that node',
   NetworkMapAgrees: 'the network map overrides what the agent finds; one of them is wrong',

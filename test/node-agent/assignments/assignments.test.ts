@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type Assignments, createAssignments, verdictOn } from '../../../node-agent/assignments/assignments.ts';
+import { Assignments, verdictOn } from '../../../node-agent/assignments/assignments.ts';
 import { readCpuClaims } from '../../../node-agent/assignments/cpu-claims.ts';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
@@ -24,7 +24,7 @@ function setUp(): void {
     codes = [];
     logged = recordingLogger();
     stop = new AbortController();
-    assignments = createAssignments({
+    assignments = new Assignments({
       kubeletDir: kubelet.directory,
       cdiDir: kubelet.cdiDir,
       online: () => CpuSet.parse('0-7'),
@@ -58,7 +58,7 @@ describe('assignments while the kubelet starts and stops', () => {
   });
 
   const createWithGrace = (checkpointGrace: number) =>
-    createAssignments({
+    new Assignments({
       kubeletDir: kubelet.directory,
       cdiDir: kubelet.cdiDir,
       online: () => CpuSet.parse('0-7'),

@@ -4,8 +4,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
-import { followCheckpoint } from '../../../node-agent/assignments/checkpoint-source.ts';
+import { CheckpointSource } from '../../../node-agent/assignments/checkpoint-source.ts';
 import type { Reading } from '../../../node-agent/assignments/view.ts';
+import { Guard } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
 const V2 =
@@ -32,6 +33,11 @@ describe('cpu_manager_state', () => {
   const forms: [string, string, string][] = [
     ['no entries', '{"policyName":"none","defaultCpuSet":"","checksum":2}', ''],
     ['a container on the shared pool', '{"policyName":"static","defaultCpuSet":"0-3","entries":{"u":{"c":""}}}', ''],
+    [
+      'names that others choose',
+      '{"policyName":"static","defaultCpuSet":"0","entries":{"__proto__":{"constructor":"2"}},"podEntries":{"__proto__":"3"}}',
+      '__proto__/=3 __proto__/constructor=2',
+    ],
     ['v3, the whole pod', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"cpuSet":"1-2"}}}', 'u/=1-2'],
     ['v3, another case', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":{"cpuset":"1"}}}', 'u/=1'],
     ['v3, plain', '{"policyName":"static","defaultCpuSet":"0","podEntries":{"u":"1"}}', 'u/=1'],
@@ -136,10 +142,11 @@ describe('the kubelet’s checkpoint without events', () => {
   });
 
   const follow = () =>
-    followCheckpoint(
-      { directory, log: logged.log, onReading: (reading, at) => readings.push({ reading, at }) },
-      stop.signal,
-    );
+    new CheckpointSource({
+      directory,
+      log: logged.log,
+      onReading: (reading, at) => readings.push({ reading, at }),
+    }).follow(new Guard(), stop.signal);
   const pass = (milliseconds: number) => {
     now += milliseconds;
     mock.timers.tick(milliseconds);

@@ -3,8 +3,13 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
-import { type AnswerVerdict, followPodResources } from '../../../node-agent/assignments/pod-resources-source.ts';
+import {
+  type AnswerVerdict,
+  PodResourcesSource,
+  type PodResourcesSourceDeps,
+} from '../../../node-agent/assignments/pod-resources-source.ts';
 import type { PodResourcesAnswer, Reading } from '../../../node-agent/assignments/view.ts';
+import { Guard } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger, tempDirectories, turns } from '../support.ts';
 
 describe('queries of the kubelet, in virtual time', () => {
@@ -20,7 +25,7 @@ describe('queries of the kubelet, in virtual time', () => {
   let codes: string[];
   let logged: ReturnType<typeof recordingLogger>;
   let stop: AbortController;
-  let source: ReturnType<typeof followPodResources>;
+  let source: PodResourcesSource;
 
   const START = 1_000_000;
   /** A timer of 0 ms runs after one millisecond, the others at multiples of ten. */
@@ -72,7 +77,7 @@ describe('queries of the kubelet, in virtual time', () => {
       },
     } as unknown as PodResourcesClient;
     const kubeletDir = temp();
-    source = followPodResources({
+    const deps: PodResourcesSourceDeps = {
       client,
       kubeletDir,
       socketPath: join(kubeletDir, 'pod-resources/kubelet.sock'),
@@ -83,8 +88,9 @@ describe('queries of the kubelet, in virtual time', () => {
         return verdict;
       },
       onFailure: (code) => codes.push(code),
-      signal: stop.signal,
-    });
+    };
+    source = new PodResourcesSource(deps, new Guard(), stop.signal);
+    source.follow();
     await pass(1);
   });
   afterEach(() => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { CpuSet } from '../../../model/cpu-set.ts';
+import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
 import {
   type AssignmentsView,
@@ -137,6 +137,32 @@ describe('owners of CPUs', () => {
     assert.equal(whole.free?.toString(), '0-7', 'both are back');
   });
 
+  for (const alone of [false, true]) {
+    it(`are one list while the checkpoint is unusable, ${alone ? 'for long' : 'at first'}: it has all that is owned`, () => {
+      const before = view('0-7', good(checkpoint('0-5', { u: '6-7' })), good(answer('0-7', { old: '6-7' })));
+      const lists = good(answer('0-7', alone ? { new: '2-3' } : { old: '6-7', new: '2-3' }));
+      const torn = view('0-7', failed(checkpoint('0-5', { u: '6-7' })), lists, before, true, { alone });
+      const owners = torn.assignments.map(({ podUID, name, cpus }) => `${podUID} ${name?.podName} ${cpus}`);
+      const added = /^unknown-[0-9a-f]{16} new 2-3$/;
+      assert.deepEqual(
+        owners.map((owner) => owner.replace(added, 'new')),
+        alone ? ['new'] : ['u old 6-7', 'new'],
+      );
+      assert.equal(torn.owned.toString(), alone ? '2-3' : '2-3,6-7');
+      assert.equal(torn.isComplete, alone, 'PodResources alone counts after the grace period');
+    });
+  }
+
+  it('keep the uid that the checkpoint had when only PodResources lists them', () => {
+    const before = view('0-7', good(checkpoint('0-5', { u: '6-7' })), good(answer('0-7', { vm: '6-7' })));
+    const without = { alone: true, configuredPolicy: undefined };
+    const now = view('0-7', failed<Checkpoint>(undefined), good(answer('0-7', { vm: '6-7' })), before, true, without);
+    assert.deepEqual(
+      now.assignments.map(({ podUID }) => podUID),
+      ['u'],
+    );
+  });
+
   it('CPUs freed by a checkpoint count after the next kubelet answer; CPUs taken by it count at once', () => {
     const listed = good(answer('0-7'));
     const before = view('0-7', good(checkpoint('0-3', { u: '4-7' })), listed);
@@ -200,6 +226,7 @@ describe('free CPUs over time', () => {
           const before = now;
           now = view('0-7', step.torn ? failed(state) : good(state), step.up ? good(reading) : failed(reading), before);
           assert.ok(!now.free?.intersects(now.owned), 'free and owned');
+          assert.ok(unionOf(now.assignments.map(({ cpus }) => cpus)).equals(now.owned), 'one list of owners');
           const whole = step.up && !step.torn && step.allocatable !== '';
           if (!whole && now.free !== undefined) assert.ok(before.free && now.free.isSubsetOf(before.free), 'grew');
         }

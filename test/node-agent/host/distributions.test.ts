@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { kubeletOfReport } from '../../../model/kubelet/report.ts';
-import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
+import { KubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { buildStatus } from '../../../node-agent/report/status.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
@@ -348,7 +348,7 @@ describe('the kubelet’s settings in a report', () => {
     return { ...kubeletConfigSources({ config, token: () => configz && 'secret' }), root, generation: () => 'run' };
   };
 
-  const published = async (read: ReturnType<typeof createKubeletConfigReader>) => {
+  const published = async (read: KubeletConfigReader['read']) => {
     const { config: kubeletConfig, problems } = await read();
     const view = { ...knownView, reserved: CpuSet.parse('0') };
     const status = buildStatus({ ...inputs, view, kubeletConfig, kubeletConfigProblems: problems }, undefined, 'now');
@@ -361,7 +361,7 @@ describe('the kubelet’s settings in a report', () => {
       const root = temp();
       if (layout.configz !== undefined) await serve(root, layout);
       await place(root, layout);
-      const status = await published(createKubeletConfigReader(sourcesOf(root, layout), recordingLogger().log));
+      const status = await published(new KubeletConfigReader(sourcesOf(root, layout), recordingLogger().log).read);
       const condition = status.conditions?.find(({ type }) => type === 'KubeletConfigKnown');
       const { cpuManager, topologyManager, memoryManager, featureGates } = status;
       assert.deepEqual(cpuManager, expected.cpuManager);
@@ -395,7 +395,7 @@ describe('the kubelet’s settings in a report', () => {
           if (existsSync(join(root, path))) symlinkSync(join(root, path), join(container, mountPath));
         }
         const sources = sourcesOf(container, { ...layout, flags: [] });
-        const status = await published(createKubeletConfigReader(sources, recordingLogger().log));
+        const status = await published(new KubeletConfigReader(sources, recordingLogger().log).read);
         assert.deepEqual(status.cpuManager, expected.cpuManager);
         assert.deepEqual(status.topologyManager, expected.topologyManager);
       });
@@ -408,7 +408,7 @@ describe('the kubelet’s settings in a report', () => {
     await place(root, layout);
     let run = 'first';
     const sources = { ...sourcesOf(root, layout), generation: () => run };
-    const read = createKubeletConfigReader(sources, recordingLogger().log);
+    const { read } = new KubeletConfigReader(sources, recordingLogger().log);
     assert.deepEqual((await published(read)).topologyManager, SINGLE_NUMA_POD);
     writeTree(root, { '/c.yaml': `${STATIC}maxPods: 5\n` });
     const later = new Date(Date.now() + 60_000);
@@ -426,7 +426,7 @@ describe('the kubelet’s settings in a report', () => {
     const root = temp();
     const layout = file(STATIC);
     await place(root, layout);
-    const read = createKubeletConfigReader(sourcesOf(root, layout), recordingLogger().log);
+    const { read } = new KubeletConfigReader(sourcesOf(root, layout), recordingLogger().log);
     let isReading = true;
     const writing = (async () => {
       for (let i = 0; isReading; i++) {
@@ -444,7 +444,7 @@ describe('the kubelet’s settings in a report', () => {
   });
 
   it('are unknown without a kubelet at the socket', async () => {
-    const read = createKubeletConfigReader(sourcesOf(temp(), file(STATIC)), recordingLogger().log);
+    const { read } = new KubeletConfigReader(sourcesOf(temp(), file(STATIC)), recordingLogger().log);
     assert.match((await read()).problems.join(), /^the kubelet's process: .*pod-resources\/kubelet.sock; allow nodes/);
   });
 });

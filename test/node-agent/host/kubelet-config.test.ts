@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { KubeletConfigError, kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
 import { documentOf, readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
-import { createKubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
+import { KubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { ConfigzError, readConfigz, servingOf } from '../../../node-agent/host/kubelet-configz.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { eventually, recordingLogger, tempDirectories, writeTree } from '../support.ts';
@@ -87,7 +87,7 @@ describe('kubelet configuration', () => {
     const root = temp();
     writeTree(root, { 'kubelet.conf': KUBECONFIG });
     const { log, lines } = recordingLogger();
-    const read = createKubeletConfigReader({ kubeletDir: root, config: join(root, 'kubelet.conf') }, log);
+    const { read } = new KubeletConfigReader({ kubeletDir: root, config: join(root, 'kubelet.conf') }, log);
     const { config, problems } = await read();
     assert.equal(config, undefined);
     assert.match(problems.join(), /kubelet.conf: a kubeconfig, not a KubeletConfiguration; allow nodes\/configz/);
@@ -190,7 +190,7 @@ describe('the configuration of a running kubelet', () => {
     };
     const { log, lines } = recordingLogger();
     const sources = { configz, generation: () => kubelet, kubeletDir: root, config: join(root, 'config.yaml') };
-    const read = createKubeletConfigReader(sources, log, () => now);
+    const { read } = new KubeletConfigReader(sources, log, () => now);
     const policy = async () => (await read()).config?.cpuManager.policy;
     assert.deepEqual(await Promise.all([policy(), policy()]), ['static', 'static']);
     now = 10_000;

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { Assignments } from '../../../node-agent/assignments/assignments.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createLogger } from '../../../runtime/log.ts';
@@ -15,7 +15,7 @@ const [directory = '', checkInterval = '12'] = process.argv.slice(2);
 const stop = new AbortController();
 process.on('SIGTERM', () => stop.abort());
 const log = createLogger('node-agent', 'info');
-const assignments = createAssignments({
+const assignments = new Assignments({
   kubeletDir: join(directory, 'kubelet'),
   cdiDir: join(directory, 'cdi'),
   online: machine,

@@ -5,18 +5,22 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type NodeIdentity, readNode } from '../../../node-agent/kube-objects/lease.ts';
-import { createHeartbeat } from '../../../node-agent/report/heartbeat.ts';
-import { createReport } from '../../../node-agent/report/report.ts';
+import { AgentLease } from '../../../node-agent/report/agent-lease.ts';
+import { Report } from '../../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
-import { createMergePatch, createTopologyStore } from '../../../node-agent/report/topology-store.ts';
+import { createMergePatch, TopologyStore } from '../../../node-agent/report/topology-store.ts';
+import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import { createFakeApi, type FakeApi, mergePatched } from '../api-stand-in.ts';
 import { eventually, recordingLogger, testMetrics, turns, useDuties } from '../support.ts';
-import { inputs, knownView } from './inputs-fixture.ts';
+import { inputs, knownView, runWith } from './inputs-fixture.ts';
 
 const NODE = 'worker-1';
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const NAME = `plumbline-agent-${NODE}`;
 const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
+
+/** With more CPUs than a test reserves. */
+const LARGE = runWith({ description: { cells: [{ id: 0, cpus: '0-63' }], cores: ['0-63'] } });
 
 describe('publishing the report', () => {
   const start = useDuties();
@@ -42,11 +46,11 @@ describe('publishing the report', () => {
       builds++;
       return now;
     };
-    start(createReport({ client: api.client, nodeName: NODE, inputs: current, subscribe, log: logged.log, metrics }));
+    start(new Report({ client: api.client, nodeName: NODE, inputs: current, subscribe, log: logged.log, metrics }));
   };
   const published = () => api.objects.get(PATH) as unknown as NodeTopology | undefined;
   const reserve = (cpus: string) => {
-    now = { ...inputs, view: { ...knownView, reserved: CpuSet.parse(cpus) } };
+    now = { ...inputs, run: LARGE, view: { ...knownView, reserved: CpuSet.parse(cpus) } };
     changed();
   };
   const reservedIs = (cpus: string) => eventually(() => published()?.status?.reserved === cpus, `reserved ${cpus}`);
@@ -148,6 +152,34 @@ describe('publishing the report', () => {
     assert.equal((await outcomes())['written'], 2);
   });
 
+  const leaseTime = () =>
+    (api.objects.get(`${LEASES}/${NAME}`)?.['spec'] as { renewTime?: string } | undefined)?.renewTime;
+  for (const [what, stale] of [
+    ['a source has not answered', { view: { ...knownView, isComplete: false, holds: ['the kubelet is silent'] } }],
+    ['the networks are not read yet', { networks: undefined }],
+    ['it cannot be built', { view: { ...knownView, policy: undefined } }],
+  ] as const) {
+    it(`is not followed by a renewal of the Lease while ${what}, and at once when that has ended`, async () => {
+      now = { ...inputs, ...stale };
+      run();
+      await eventually(() => logged.said('the agent’s Lease is not renewed: the report is not current'), 'said');
+      assert.equal(leaseTime(), undefined);
+      now = inputs;
+      changed();
+      await eventually(() => leaseTime() !== undefined, 'renewed');
+      assert.equal(published()?.status?.reserved, '0');
+    });
+  }
+
+  it('is not followed by a renewal of the Lease while it cannot be written', async () => {
+    const { patch } = api.client;
+    api.client.patch = (path, ...more) =>
+      path === `${PATH}/status` ? Promise.reject(new KubeError(422, 'Invalid', 'refused')) : patch(path, ...more);
+    run();
+    await eventually(() => logged.said('the agent’s Lease is not renewed: the report is not current'), 'said');
+    assert.equal(leaseTime(), undefined);
+  });
+
   it('omits fields that the API server’s schema does not have, logs them once with the next step, and does not write them repeatedly', async () => {
     const { patch } = api.client;
     api.client.patch = async (...args) => {
@@ -195,14 +227,14 @@ describe('the node’s NodeTopology on the API server', () => {
       api.objects.set(PATH, { apiVersion, kind, metadata: { name: NODE }, status: structuredClone(status) });
       return create(...args);
     };
-    const store = createTopologyStore(client, NODE);
+    const store = new TopologyStore(client, NODE);
     await store.sync(identity, signal);
     assert.equal(store.published?.reserved, status.reserved);
     assert.equal(store.changesTo(status).length > 0, false);
   });
 
   it('is written until it has the status, which another writer may have changed', async () => {
-    const store = createTopologyStore(client, NODE);
+    const store = new TopologyStore(client, NODE);
     await store.sync(identity, signal);
     assert.equal(store.changesTo(status).length > 0, true);
     await store.write(status, signal);
@@ -232,7 +264,7 @@ describe('the changes of a report', () => {
   });
 });
 
-describe('the agent’s heartbeat, beat by beat', () => {
+describe('the agent’s Lease, renewal by renewal', () => {
   const start = useDuties();
   let api: FakeApi;
   let created: number;
@@ -254,17 +286,19 @@ describe('the agent’s heartbeat, beat by beat', () => {
     mock.reset();
   });
 
-  const run = () =>
-    start(
-      createHeartbeat({
-        client: api.client,
-        nodeName: NODE,
-        log: logged.log,
-        metrics,
-        wallClock: () => Date.UTC(2026, 0, 1),
-        onCreated: () => created++,
-      }),
-    );
+  /** Renews whenever that is due, as with a report that is always current. */
+  const run = () => {
+    const wallClock = () => Date.UTC(2026, 0, 1);
+    const lease = new AgentLease({ client: api.client, nodeName: NODE, log: logged.log, metrics, wallClock });
+    start({
+      async run(signal) {
+        while (!signal.aborted) {
+          if (await lease.renew(signal)) created++;
+          await sleep(Math.max(0, lease.dueAt - monotonicSeconds()), signal).catch(() => undefined);
+        }
+      },
+    });
+  };
   const pass = async (seconds: number) => {
     now += seconds * 1000;
     mock.timers.tick(seconds * 1000);

@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
 import type { NetworksView } from '../../../node-agent/networks/combine.ts';
 import { buildStatus, type ReportInputs } from '../../../node-agent/report/status.ts';
-import { config, inputs, knownView, networks } from './inputs-fixture.ts';
+import { config, inputs, knownView, networks, runWith } from './inputs-fixture.ts';
 
 const NOW = '2026-01-01T00:00:00Z';
 const build = (more: Partial<ReportInputs> = {}, before?: NodeTopologyStatus) => {
@@ -46,6 +46,8 @@ describe('the fields of a report', () => {
       build().conditions?.map(({ type, status }) => [type, status]),
       [
         ['AssignmentsKnown', 'True'],
+        ['KubeletRunKnown', 'True'],
+        ['KubeletSeesHost', 'True'],
         ['KubeletConfigKnown', 'False'],
         ['NetworksKnown', 'True'],
         ['NetworkMapValid', 'True'],
@@ -59,7 +61,7 @@ describe('the fields of a report', () => {
     const { kubeletVersion: _v, distances: _d, tunnel: _t, ...least } = BASE;
     const bare = build({
       kubeletVersion: undefined,
-      memory: { cells: [], distances: undefined },
+      run: runWith({ memory: { cells: [], distances: undefined } }),
       networks: { ...networks, networks: { ...networks.networks, tunnel: undefined } },
     });
     assert.deepEqual(part(bare), { ...least, summary: { ...BASE.summary, networks: 'physnet0' } });
@@ -69,8 +71,14 @@ describe('the fields of a report', () => {
     const pinning = [{ podUID: 'u', namespace: 'n', podName: 'p', state: 'pinned', vcpus: 2 }] as const;
     const refusals = [{ namespace: 'n', podName: 'p', container: 'c', message: 'm' }];
     const full = build({
-      host: { ...inputs.host, sockets: [{ id: 1, cpus: '0-1' }], uncores: [{ id: 2, cpus: '2-3' }] },
-      isolated: CpuSet.parse('2'),
+      run: runWith({
+        description: {
+          ...inputs.run.facts.description,
+          sockets: [{ id: 1, cpus: '0-3' }],
+          uncores: [{ id: 2, cpus: '0-3' }],
+        },
+        isolated: CpuSet.parse('2'),
+      }),
       pmdCpus: CpuSet.parse('3'),
       pinsVms: false,
       pinning,
@@ -82,8 +90,8 @@ describe('the fields of a report', () => {
     assert.equal(preparedHost(build()).host.online.size, 4, 'the extender takes it');
     assert.deepEqual(part(full), {
       ...BASE,
-      sockets: [{ id: 1, cpus: '0-1' }],
-      uncores: [{ id: 2, cpus: '2-3' }],
+      sockets: [{ id: 1, cpus: '0-3' }],
+      uncores: [{ id: 2, cpus: '0-3' }],
       cpuManager: { policy: 'static', options: { a: 'b' } },
       topologyManager: { policy: 'restricted', scope: 'pod', options: { c: 'd' } },
       memoryManager: {
@@ -241,7 +249,8 @@ describe('networks and duties in a report', () => {
   it('have the kubelet’s own counts, and a condition, where its cores are not those of the kernel', () => {
     const counts = { cpus: 6, sockets: 1 };
     const contradictions = ['the kubelet takes CPUs 0,2 for one core each', 'it counts 2 CPUs for each core'];
-    const status = build({ host: { ...inputs.host, counts }, contradictions });
+    const description = { ...inputs.run.facts.description, counts };
+    const status = build({ run: runWith({ description, contradictions }) });
     assert.deepEqual(status.counts, counts);
     assert.equal(messageOf('KubeletTopologyAgrees', status), contradictions.join('; '));
     assert.equal(messageOf('KubeletTopologyAgrees', build()), undefined);

@@ -79,7 +79,7 @@ describe('the agent’s device plugin duty', () => {
         metrics,
       } as unknown as AgentParts,
       {
-        facts: { read: async () => ({ host }) },
+        runs: { read: async () => ({ host }) },
         assignments: { ...source, view: () => ({ reserved: CpuSet.EMPTY, owned: set('2-3') }) },
         networks: {
           ...source,

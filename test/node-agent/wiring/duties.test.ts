@@ -41,7 +41,7 @@ function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {
   return { parts, directory, logged };
 }
 
-const HOST = ['assignments', 'networks', 'report', 'heartbeat', 'device-plugin', 'moved-networks'];
+const HOST = ['kubelet-runs', 'assignments', 'networks', 'report', 'device-plugin', 'moved-networks'];
 const names = (flags: readonly string[], changes: Partial<AgentParts> = {}) =>
   createDuties(partsOf(flags, changes).parts).duties.map(({ name }) => name);
 
@@ -153,9 +153,8 @@ describe('the agent’s report duty', () => {
     };
     const failures = { ...still, current: new Set(['assignments']) };
     const parts = { client: api.client, nodeName: 'n', failures, log, metrics: testMetrics() };
-    const { host: description, memory, isolated, offline, contradictions } = inputs;
     const host = {
-      facts: { read: async () => ({ description, memory, isolated, offline, contradictions }) },
+      runs: { ...still, run: inputs.run, mode: 'current', kernel: undefined },
       assignments: { ...still, view: () => knownView },
       networks: { ...still, isComplete: false, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
       refusals: { ...still, current: () => [] },
@@ -192,7 +191,7 @@ function partsIn(directory: string, assignments: ReturnType<typeof settableView>
   return {
     parts: { config, events: { record: () => undefined }, metrics: testMetrics(), log },
     host: {
-      facts: { current: () => undefined },
+      runs: { run: undefined },
       assignments,
       networks: { view: () => ({ pmdCpus: CpuSet.EMPTY }), subscribe: () => () => {} },
       kubeletConfig: async () => ({ config: {}, problems: [] }),

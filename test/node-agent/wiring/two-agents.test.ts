@@ -122,7 +122,7 @@ describe('an agent in this process without an API server', () => {
     const [, metrics] = await get('/metrics');
     assert.match(metrics, /plumbline_duty_running\{duty="networks"\} 0/);
     assert.match(metrics, /plumbline_duty_failures_total\{duty="networks"\} [1-9]/);
-    assert.match(metrics, /plumbline_duty_running\{duty="heartbeat"\} 1/);
+    assert.match(metrics, /plumbline_duty_running\{duty="report"\} 1/);
     assert.equal((await get('/vms'))[0], 404);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { readNode } from '../../../node-agent/kube-objects/lease.ts';
-import { createTopologyStore } from '../../../node-agent/report/topology-store.ts';
+import { TopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { onControlPlane, podOf } from '../control-plane.ts';
@@ -56,7 +56,7 @@ describe('an agent and a real API server', function () {
   });
 
   it('applies the whole report and removes outdated fields', async () => {
-    const store = createTopologyStore(agent, OWN);
+    const store = new TopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
     const vm = { podUID: 'u', namespace: 'ns', podName: 'vm', vcpus: 2 };
     const refused = { ...vm, state: 'refused', reason: 'Threads', message: 'x'.repeat(MAX_PINNING_MESSAGE) } as const;

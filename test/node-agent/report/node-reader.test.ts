@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { NodeReader } from '../../../node-agent/report/node-reader.ts';
+import { createFakeApi } from '../api-stand-in.ts';
+import { runWith } from './inputs-fixture.ts';
+
+const PATH = '/api/v1/nodes/n';
+const { signal } = new AbortController();
+
+describe('the kubelet’s version in the Node', () => {
+  const api = createFakeApi('n');
+  let second: number;
+  let reader: NodeReader;
+
+  beforeEach(() => {
+    second = 1000;
+    mock.method(performance, 'now', () => second * 1000);
+    reader = new NodeReader(api.client, 'n');
+  });
+  afterEach(() => mock.reset());
+
+  const writes = (kubeletVersion: string, heartbeat: string) =>
+    api.objects.set(PATH, {
+      metadata: { name: 'n', uid: 'u' },
+      status: {
+        nodeInfo: { kubeletVersion },
+        conditions: [{ type: 'Ready', lastHeartbeatTime: `2026-01-01T00:${heartbeat}Z` }],
+      },
+    });
+  const version = async (id: string, startedAt?: string) => {
+    const started = startedAt === undefined ? undefined : Date.parse(`2026-01-01T00:${startedAt}Z`);
+    return (await reader.read({ ...runWith(), id, startedAt: started }, false, signal)).kubeletVersion;
+  };
+
+  it('counts only once the running kubelet has written its status: after an upgrade within three seconds of that', async () => {
+    writes('v1.35.6', '00:10');
+    assert.equal(await version('a', '00:05'), 'v1.35.6');
+    assert.equal(reader.dueAt, Number.POSITIVE_INFINITY);
+    assert.equal(await version('b', '10:00.5'), undefined, 'the Node is older than the run');
+    writes('v1.36.3', '10:02');
+    assert.equal(await version('b', '10:00.5'), undefined, 'it is not read again at once');
+    second += 3;
+    assert.equal(await version('b', '10:00.5'), 'v1.36.3');
+    assert.equal(reader.dueAt, Number.POSITIVE_INFINITY);
+  });
+
+  it('counts with a clock that was set back, once the kubelet has written its status again', async () => {
+    writes('v1.36.3', '00:10');
+    assert.equal(await version('a', '30:00'), undefined);
+    second += 3;
+    writes('v1.36.3', '00:15');
+    assert.equal(await version('a', '30:00'), 'v1.36.3');
+  });
+
+  it('counts after a minute if nothing shows when it was written', async () => {
+    writes('v1.36.3', '00:10');
+    assert.equal(await version('a'), undefined);
+    second += 61;
+    assert.equal(await version('a'), 'v1.36.3');
+  });
+});
