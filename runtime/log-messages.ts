@@ -10,12 +10,13 @@ export const SHARED_MESSAGES = {
     'list or watch failed; keeping the cache and retrying':
       'check the API server, proxies and the account’s permissions',
     'object ignored: it cannot be read': 'correct the object',
+    'object cannot be read; keeping what is known of it': 'correct the object, as `issues` says',
     'writing an Event failed': 'check the API server',
     'reading the new certificate failed; keeping the old one': 'correct the files',
     'connection closed: no allowed name in the client certificate': 'see `--client-names`',
   },
   error: {
-    'object ignored: processing failed': 'report it, with the object',
+    'processing an object failed': 'report it, with the object',
     'metrics collection failed': 'report it',
     'shutdown deadline exceeded; exiting': 'report it if it repeats',
     'shutdown failed': 'report it',

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { KubeClient } from '../../kube/client.ts';
-import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector, type Watch } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
 import { leaseSeconds } from '../../model/lease/timing.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
@@ -30,7 +30,7 @@ export interface ReplicaEvents {
  */
 export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
   readonly #options: SchedulerLeaseOptions;
-  readonly #leases: Reflector<unknown>;
+  readonly #leases: Watch;
   readonly #running = new AbortController();
   readonly #problems: ProblemLog<ExtenderMessages>;
   #holder: string | undefined;

@@ -34,6 +34,16 @@ describe('a budget of memory for tenants', () => {
     assert.equal(budget.put('a', 'vm', bytes(9 * MIB)), false);
   });
 
+  it('leaves an entry that grows too large as it was, and keeps a small one that must be kept', () => {
+    const budget = new TenantBudget(16 * MIB);
+    fill(budget, 'a');
+    const before = budget.bytes;
+    assert.equal(budget.put('a', 'entry-0', bytes(MIB)), false);
+    assert.equal(budget.bytes, before);
+    budget.keep('a', 'entry-0', bytes(65 * 1024));
+    assert.equal(budget.bytes, before + 1024);
+  });
+
   it('has all its memory again when the entries have gone', () => {
     const budget = new TenantBudget(16 * MIB);
     budget.put('a', 'vm', bytes(MIB));
