@@ -13,13 +13,19 @@ export const SHARED_MESSAGES = {
     'object cannot be read; keeping what is known of it': 'correct the object, as `issues` says',
     'writing an Event failed': 'check the API server',
     'reading the new certificate failed; keeping the old one': 'correct the files',
+    'watching the certificate failed; reading it once a minute': 'if it lasts, raise the node’s inotify limits',
     'connection closed: no allowed name in the client certificate': 'see `--client-names`',
   },
   error: {
     'processing an object failed': 'report it, with the object',
+    'accepting a connection failed': 'read `err`: memory or file descriptors are used up',
+    'background work failed': 'report it',
     'metrics collection failed': 'report it',
     'shutdown deadline exceeded; exiting': 'report it if it repeats',
     'shutdown failed': 'report it',
   },
-  fatal: { 'startup failed': 'correct the cause; the pod restarts' },
+  fatal: {
+    'startup failed': 'correct the cause; the pod restarts',
+    'the daemon’s work failed; stopping': 'report it; the pod restarts',
+  },
 } as const;

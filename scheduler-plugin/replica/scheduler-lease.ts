@@ -3,6 +3,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { cacheProblem, createReflector, type Watch } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
 import { leaseSeconds } from '../../model/lease/timing.ts';
+import { logFailure } from '../../runtime/log.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
 
@@ -96,7 +97,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     this.#validUntil = this.#options.now() + leaseSeconds(spec?.leaseDurationSeconds);
     if (identity !== this.#holder) this.#endTerm(identity);
     // Also call it at each renewal, to retry a failed catch-up.
-    if (this.#isOwn(identity)) void this.called();
+    if (this.#isOwn(identity)) this.called().catch(logFailure(this.#options.log));
   }
 
   #endTerm(holder: string | undefined): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { createFairIntake } from '../../runtime/fair-intake.ts';
+import { FairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 
 /** A value of about so many bytes. */
@@ -80,7 +80,7 @@ describe('the intake of reports', () => {
 
   it('limits a node that floods it to its share, takes its newest report, and lets other nodes through', async () => {
     const taken: string[] = [];
-    const intake = createFairIntake<string>((node, report) => {
+    const intake = new FairIntake<string>((node, report) => {
       taken.push(`${node} ${report}`);
       const milliseconds = node === 'noisy' ? 50 : 0.2;
       times.now += milliseconds;
@@ -100,7 +100,7 @@ describe('the intake of reports', () => {
 
   it('does not charge a node for the time in which this process had no processor', () => {
     const taken: string[] = [];
-    const intake = createFairIntake<string>((_, report) => {
+    const intake = new FairIntake<string>((_, report) => {
       taken.push(`${report}`);
       times.now += 2700;
       times.spent += 1;
