@@ -94,18 +94,20 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
     }
   }
 
-  #keep(key: string, kept: T | undefined, issues: string): T | undefined {
+  #keep(key: string, form: T | undefined, issues: string): T | undefined {
     const { path, budget, log } = this.#options;
     const [namespace] = namespaceOf(key);
-    if (kept === undefined) this.#release(key);
-    else if (namespace !== undefined) budget?.keep(namespace, key, kept);
+    if (form === undefined) this.#release(key);
+    else if (namespace !== undefined) budget?.keep(namespace, key, form);
     if (!this.#unreadable.has(key)) {
       const message =
-        kept === undefined ? 'object ignored: it cannot be read' : 'object cannot be read; keeping what is known of it';
+        form === undefined
+          ? 'object ignored: it cannot be read'
+          : 'object cannot be read; keeping its last or its minimal form';
       log.warn({ path, object: key, issues }, message);
     }
     this.#unreadable.add(key);
-    return kept;
+    return form;
   }
 
   #fits(key: string, item: T): boolean {

@@ -61,8 +61,8 @@ type Settings<T> = Omit<ReflectorOptions<z.ZodType, T>, 'schema' | 'project' | '
  * failed list or watch leaves the last copy in place. End: a deletion, or a list without the object. The copy never
  * shows an older state of an object after a newer one of the same list.
  *
- * One bad object never hides the others: see ObjectDecoder. If the listener fails on a change, the copy has that change
- * all the same, so that the listener learns of the object's next change and of its deletion.
+ * One bad object never hides the others: see ObjectDecoder. If the listener fails on a change, the copy has that
+ * change anyway, so that the listener learns of the object's next change and of its deletion.
  *
  * Limits: a large page is requested again with fewer objects, so memory does not grow with the size of objects. Objects
  * are processed in slices, so that their number never delays other work.

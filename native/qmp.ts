@@ -96,7 +96,9 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
 /** Waits for a message, at most one at a time. */
 interface Waiter {
   readonly isWanted: (message: Message) => boolean;
-  readonly settle: (answer: Message | QmpError) => void;
+  readonly resolve: (answer: Message) => void;
+  readonly reject: (error: QmpError) => void;
+  readonly timer: NodeJS.Timeout;
 }
 
 /**
@@ -146,14 +148,8 @@ class QmpLines {
     if (this.#ended !== undefined) return Promise.reject(this.#ended);
     return new Promise((resolve, reject) => {
       const late = new QmpError(`${this.#path}: within ${this.#deadline} s there was not ${what}`);
-      const settle = (answer: Message | QmpError): void => {
-        clearTimeout(timer);
-        this.#waiter = undefined;
-        if (answer instanceof QmpError) reject(answer);
-        else resolve(answer);
-      };
-      const timer = setTimeout(() => settle(late), this.#deadline * 1000);
-      this.#waiter = { isWanted, settle };
+      const timer = setTimeout(() => this.#settle(late), this.#deadline * 1000);
+      this.#waiter = { isWanted, resolve, reject, timer };
     });
   }
 
@@ -175,14 +171,23 @@ class QmpLines {
 
   #take(message: Message): void {
     if (this.#waiter === undefined) this.#early.push(message);
-    else if (this.#waiter.isWanted(message)) this.#waiter.settle(message);
+    else if (this.#waiter.isWanted(message)) this.#settle(message);
     if (this.#early.length > MAX_KEPT_MESSAGES) this.#end('it sent too many unsolicited messages');
   }
 
   #end(why: string, cause?: Error): void {
     this.#ended ??= new QmpError(`${this.#path}: ${why}`, { cause });
     this.#socket.destroy();
-    this.#waiter?.settle(this.#ended);
+    this.#settle(this.#ended);
+  }
+
+  #settle(answer: Message | QmpError): void {
+    const waiter = this.#waiter;
+    if (waiter === undefined) return;
+    this.#waiter = undefined;
+    clearTimeout(waiter.timer);
+    if (answer instanceof QmpError) waiter.reject(answer);
+    else waiter.resolve(answer);
   }
 }
 

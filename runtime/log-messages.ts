@@ -10,7 +10,7 @@ export const SHARED_MESSAGES = {
     'list or watch failed; keeping the cache and retrying':
       'check the API server, proxies and the account’s permissions',
     'object ignored: it cannot be read': 'correct the object',
-    'object cannot be read; keeping what is known of it': 'correct the object, as `issues` says',
+    'object cannot be read; keeping its last or its minimal form': 'correct the object, as `issues` says',
     'writing an Event failed': 'check the API server',
     'reading the new certificate failed; keeping the old one': 'correct the files',
     'watching the certificate failed; reading it once a minute': 'if it lasts, raise the node’s inotify limits',

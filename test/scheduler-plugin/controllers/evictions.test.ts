@@ -97,7 +97,7 @@ const useMockTimers = () => {
 describe('evictions', () => {
   useMockTimers();
 
-  it('go on after an unexpected error', async () => {
+  it('continue after an unexpected error', async () => {
     const { evictions, pods, pass } = evictionsOf();
     for (const uid of ['mistake', 'a']) evictions.consider(startOf(uid), why);
     await pass(3);

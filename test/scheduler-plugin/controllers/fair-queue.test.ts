@@ -89,7 +89,7 @@ describe('work by key', () => {
     return { work, begun, end };
   };
 
-  it('goes on after work that fails, also for its key', async () => {
+  it('continues after work that fails, also for its key', async () => {
     const { work, begun, end } = setUp(1);
     for (const key of ['fails', 'b', 'fails']) work.add(key);
     await end('fails');

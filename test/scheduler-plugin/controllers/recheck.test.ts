@@ -56,7 +56,7 @@ describe('recheck', () => {
     assert.deepEqual(touched, ['n2']);
   });
 
-  it('goes on with other pods after a prediction that fails', async () => {
+  it('continues with other pods after a prediction that fails', async () => {
     const { recheck, touched, pass } = recheckOf((node, { key }) => {
       if (key !== needs.key) throw new RangeError('a mistake');
       return node === 'n2';
