@@ -57,7 +57,10 @@ function counted<T>(maxItems: number) {
   return z.custom<T>((value) => !Array.isArray(value) || value.length <= maxItems, `more than ${maxItems} items`);
 }
 
-/** A map by text, refused before its entries are read if it has more. */
+/**
+ * A map by qualified names, words or uids, refused before its entries are read if it has more. It drops `__proto__`,
+ * which the API server accepts as none of these.
+ */
 export function map<V extends z.ZodType>(key: z.ZodString, value: V, maxEntries: number) {
   const longKey = `a key is longer than ${key.maxLength} characters`;
   return z

@@ -1,4 +1,10 @@
-import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as makeRequest } from 'node:http';
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  type RequestOptions as HttpRequestOptions,
+  type IncomingMessage,
+  request as makeRequest,
+} from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { PlumblineError } from '../model/errors.ts';
 import { underSignals } from '../runtime/time.ts';
@@ -60,59 +66,65 @@ const asJson = (body: object): Content => ({ type: 'application/json', body });
 
 /** The API client of every daemon and of the command, with Node's own HTTPS (ADR 0001). */
 export function createKubeClient(access: ApiAccess, userAgent: string, connections = MAX_CONNECTIONS): KubeClient {
-  const { server } = access;
-  // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
-  const pool = { keepAlive: true, keepAliveMsecs: KEEPALIVE_SECONDS * 1000, maxSockets: connections };
-  // The agent opens the connections: it alone decides whether they use TLS.
-  const agent = server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
-
-  /** Closes idle connections: when one has failed or does not answer, the others may be frozen as well. */
-  const closeIdle = () => {
-    for (const socket of Object.values(agent.freeSockets).flatMap((sockets) => sockets ?? [])) socket.destroy();
+  const transport = new ApiTransport(access, userAgent, connections);
+  return {
+    get: (path, options = {}) => transport.exchange('GET', path, options),
+    create: (path, body, options = {}) => transport.exchange('POST', path, options, asJson(body)),
+    replace: (path, body, options = {}) => transport.exchange('PUT', path, options, asJson(body)),
+    patch: (path, type, body, options = {}) => transport.exchange('PATCH', path, options, { type, body }),
+    delete: (path, options = {}) => transport.exchange('DELETE', path, options, options.body && asJson(options.body)),
+    watch: (path, options) => transport.watch(path, options),
+    clockOffset: () => transport.clockOffset,
+    close: async () => transport.close(),
   };
+}
 
-  const open = async (method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> => {
-    const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
-    const { headers: credentials, ...tls } = await access.requestOptions();
-    return new Promise((resolve, reject) => {
-      const attempt = (repeatedAfter: Error | undefined) => {
-        const request = makeRequest(server + path + queryString(options.query), {
-          agent,
-          ...tls,
-          method,
-          headers: {
-            ...credentials,
-            accept: ACCEPT,
-            'user-agent': userAgent,
-            ...(content !== undefined && { 'content-type': content.type, 'content-length': body?.length }),
-          },
-          ...(options.signal !== undefined && { signal: options.signal }),
-        });
-        // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
-        request.on('socket', (socket) => socket.setKeepAlive(true, KEEPALIVE_SECONDS * 1000));
-        // A response to a request has a status; IncomingMessage also stands for requests, which have none.
-        request.on('response', (response) =>
-          resolve({ response, status: response.statusCode as number, repeatedAfter }),
-        );
-        request.on('error', (error) => {
-          // The server may have just closed an idle connection. Every write of Plumbline is safe to repeat.
-          const isStale = request.reusedSocket && repeatedAfter === undefined && options.signal?.aborted !== true;
-          if (isStale) attempt(error);
-          else reject(error);
-        });
-        request.end(body);
-      };
-      attempt(undefined);
-    });
-  };
+/** Connections to the API server. */
+class ApiTransport {
+  readonly #access: ApiAccess;
+  readonly #userAgent: string;
+  readonly #agent: HttpAgent;
+  /** Of the last response. */
+  #clockOffset = 0;
 
-  let clockOffset = 0;
+  constructor(access: ApiAccess, userAgent: string, connections: number) {
+    this.#access = access;
+    this.#userAgent = userAgent;
+    // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
+    const pool = { keepAlive: true, keepAliveMsecs: KEEPALIVE_SECONDS * 1000, maxSockets: connections };
+    // The agent opens the connections: it alone decides whether they use TLS.
+    this.#agent = access.server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
+  }
 
-  const exchange = async (method: string, path: string, options: RequestOptions, content?: Content) => {
+  get clockOffset(): number {
+    return this.#clockOffset;
+  }
+
+  async watch(path: string, options: RequestOptions): Promise<AsyncIterable<Uint8Array>> {
+    try {
+      const watchOptions = { ...options, query: { ...options.query, watch: true } };
+      const { response, status } = await this.#open('GET', path, watchOptions);
+      if (status < 400) {
+        response.once('close', () => !response.complete && this.#closeIdle());
+        return response;
+      }
+      throw statusError('WATCH', path, status, await readText(response));
+    } catch (error) {
+      this.#closeIdle();
+      if (options.signal?.aborted || error instanceof KubeError) throw error;
+      throw unreachable('WATCH', path, error);
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async exchange(method: string, path: string, options: RequestOptions, content?: Content): Promise<unknown> {
     try {
       return await underSignals([options.signal], options.timeout ?? TIMEOUT_SECONDS, async (signal) => {
-        const { response, status, repeatedAfter } = await open(method, path, { ...options, signal }, content);
-        clockOffset = offsetOf(response.headers.date);
+        const { response, status, repeatedAfter } = await this.#open(method, path, { ...options, signal }, content);
+        this.#clockOffset = offsetOf(response.headers.date);
         const text = await readText(response, options.largest);
         await released(response);
         if (status < 400) return text === '' ? undefined : decode(path, text, response.headers['content-type']);
@@ -123,34 +135,59 @@ export function createKubeClient(access: ApiAccess, userAgent: string, connectio
       });
     } catch (error) {
       if (options.signal?.aborted || error instanceof KubeError) throw error;
-      closeIdle();
+      this.#closeIdle();
       throw unreachable(method, path, error);
     }
-  };
+  }
 
-  return {
-    get: (path, options = {}) => exchange('GET', path, options),
-    create: (path, body, options = {}) => exchange('POST', path, options, asJson(body)),
-    replace: (path, body, options = {}) => exchange('PUT', path, options, asJson(body)),
-    patch: (path, type, body, options = {}) => exchange('PATCH', path, options, { type, body }),
-    delete: (path, options = {}) => exchange('DELETE', path, options, options.body && asJson(options.body)),
-    async watch(path, options) {
-      try {
-        const { response, status } = await open('GET', path, { ...options, query: { ...options.query, watch: true } });
-        if (status < 400) {
-          response.once('close', () => !response.complete && closeIdle());
-          return response;
-        }
-        throw statusError('WATCH', path, status, await readText(response));
-      } catch (error) {
-        closeIdle();
-        if (options.signal?.aborted || error instanceof KubeError) throw error;
-        throw unreachable('WATCH', path, error);
-      }
-    },
-    clockOffset: () => clockOffset,
-    close: async () => agent.destroy(),
-  };
+  async #open(method: string, path: string, options: RequestOptions, content?: Content): Promise<Answered> {
+    const body = content === undefined ? undefined : Buffer.from(JSON.stringify(content.body));
+    const { headers: credentials, ...tls } = await this.#access.requestOptions();
+    const url = this.#access.server + path + queryString(options.query);
+    const request = {
+      agent: this.#agent,
+      ...tls,
+      method,
+      headers: {
+        ...credentials,
+        accept: ACCEPT,
+        'user-agent': this.#userAgent,
+        ...(content !== undefined && { 'content-type': content.type, 'content-length': body?.length }),
+      },
+      ...(options.signal !== undefined && { signal: options.signal }),
+    };
+    return new Promise((resolve, reject) => attempt({ url, options: request, body, resolve, reject }));
+  }
+
+  /** Closes idle connections: when one has failed or does not answer, the others may be frozen as well. */
+  #closeIdle(): void {
+    for (const socket of Object.values(this.#agent.freeSockets).flatMap((sockets) => sockets ?? [])) socket.destroy();
+  }
+}
+
+interface Exchange {
+  readonly url: string;
+  readonly options: HttpRequestOptions;
+  readonly body: Buffer | undefined;
+  readonly resolve: (answered: Answered) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** @param repeatedAfter the error of the first attempt, in the second */
+function attempt(exchange: Exchange, repeatedAfter?: Error): void {
+  const { url, options, body, resolve, reject } = exchange;
+  const request = makeRequest(url, options);
+  // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
+  request.on('socket', (socket) => socket.setKeepAlive(true, KEEPALIVE_SECONDS * 1000));
+  // A response to a request has a status; IncomingMessage also stands for requests, which have none.
+  request.on('response', (response) => resolve({ response, status: response.statusCode as number, repeatedAfter }));
+  request.on('error', (error) => {
+    // The server may have just closed an idle connection. Every write of Plumbline is safe to repeat.
+    const isStale = request.reusedSocket && repeatedAfter === undefined && options.signal?.aborted !== true;
+    if (isStale) attempt(exchange, error);
+    else reject(error);
+  });
+  request.end(body);
 }
 
 /** A Date header has whole seconds, and the response took some time. */

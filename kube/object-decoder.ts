@@ -10,6 +10,12 @@ export interface DecoderOptions<S extends z.ZodType, T> {
   readonly schema: S;
   /** Returns the part of an object to keep. Keep little: one instance holds every object of the cluster. */
   readonly project: (object: z.output<S>) => T;
+  /**
+   * What to keep of an object that cannot be read, or that no longer fits the budget. Required where an object holds a
+   * resource, which it does not lose by being odd. Default: nothing; the object is absent until it becomes readable.
+   * @param before what is kept of the object until now
+   */
+  readonly whenUnreadable?: (object: unknown, before: T | undefined) => T | undefined;
   /** Limits what `project` returns, by namespace. Required where tenants create the objects and texts are kept. */
   readonly budget?: TenantBudget;
   readonly log: Logger;
@@ -20,8 +26,8 @@ export interface DecoderOptions<S extends z.ZodType, T> {
 const RELIST_SECONDS = 60;
 
 /**
- * Reads the objects of a collection. An object that does not match the schema or exceeds the budget is unreadable: it is
- * logged once, counts in a metric, and is absent until it becomes readable.
+ * Reads the objects of a collection. An object is unreadable if it does not match the schema, if `project` fails on it,
+ * or if it exceeds the budget: it is logged once, and counts in a metric until it becomes readable or is deleted.
  */
 export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
   readonly #options: DecoderOptions<S, T>;
@@ -36,17 +42,11 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
     this.#kind = options.path.slice(options.path.lastIndexOf('/') + 1);
   }
 
-  /** @param object undefined if it was deleted */
-  decode(key: string, object: unknown): T | undefined {
-    const { schema, project } = this.#options;
-    const result = object === undefined ? undefined : schema.safeParse(object);
-    const item = result?.success === true ? project(result.data) : undefined;
-    const fits = this.#fitsBudget(key, item);
-    if (result?.success === false) this.#ignore(key, issuesText(result.error));
-    else if (!fits) this.#ignore(key, 'its namespace uses up the memory for objects of this kind');
-    else this.#unreadable.delete(key);
+  /** Never throws. @param object undefined if it was deleted @param before what this method returned for it last */
+  decode(key: string, object: unknown, before: T | undefined): T | undefined {
+    const item = object === undefined ? this.#forget(key) : this.#read(key, object, before);
     unreadableObjects.set({ kind: this.#kind }, this.#unreadable.size);
-    return fits ? item : undefined;
+    return item;
   }
 
   /** Whether an object may fit the budget now that did not fit when it was received. */
@@ -58,22 +58,80 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
     return true;
   }
 
-  #fitsBudget(key: string, item: T | undefined): boolean {
-    const { budget } = this.#options;
-    const slash = key.indexOf('/');
-    if (budget === undefined || slash < 0) return true;
-    const namespace = key.slice(0, slash);
-    if (item === undefined && budget.delete(namespace, key) > 0) this.#hasRoom = true;
-    const fits = item === undefined || budget.put(namespace, key, item);
-    if (fits) this.#overBudget.delete(key);
-    else this.#overBudget.add(key);
-    return fits;
+  #read(key: string, object: unknown, before: T | undefined): T | undefined {
+    const { path, schema, project, log } = this.#options;
+    try {
+      const result = schema.safeParse(object);
+      if (!result.success) return this.#keepUnreadable(key, object, before, issuesText(result.error));
+      const item = project(result.data);
+      if (!this.#fits(key, item)) return this.#keepOverBudget(key, object, before);
+      this.#unreadable.delete(key);
+      return item;
+    } catch (err) {
+      log.error({ err, path, object: key }, 'processing an object failed');
+      return this.#keepUnreadable(key, object, before, 'processing it failed');
+    }
   }
 
-  #ignore(key: string, issues: string): void {
-    if (this.#unreadable.has(key)) return;
-    const { path, log } = this.#options;
-    log.warn({ path, object: key, issues }, 'object ignored: it cannot be read');
-    this.#unreadable.add(key);
+  #keepOverBudget(key: string, object: unknown, before: T | undefined): T | undefined {
+    const { whenUnreadable } = this.#options;
+    this.#overBudget.add(key);
+    const issues = 'its namespace uses up the memory for objects of this kind';
+    return this.#keep(key, whenUnreadable === undefined ? before : this.#unreadableForm(key, object, before), issues);
   }
+
+  #keepUnreadable(key: string, object: unknown, before: T | undefined, issues: string): T | undefined {
+    return this.#keep(key, this.#unreadableForm(key, object, before), issues);
+  }
+
+  #unreadableForm(key: string, object: unknown, before: T | undefined): T | undefined {
+    const { path, whenUnreadable, log } = this.#options;
+    try {
+      return whenUnreadable?.(object, before);
+    } catch (err) {
+      log.error({ err, path, object: key }, 'processing an object failed');
+      return before;
+    }
+  }
+
+  #keep(key: string, form: T | undefined, issues: string): T | undefined {
+    const { path, budget, log } = this.#options;
+    const [namespace] = namespaceOf(key);
+    if (form === undefined) this.#release(key);
+    else if (namespace !== undefined) budget?.keep(namespace, key, form);
+    if (!this.#unreadable.has(key)) {
+      const message =
+        form === undefined
+          ? 'object ignored: it cannot be read'
+          : 'object cannot be read; keeping its last or its minimal form';
+      log.warn({ path, object: key, issues }, message);
+    }
+    this.#unreadable.add(key);
+    return form;
+  }
+
+  #fits(key: string, item: T): boolean {
+    const { budget } = this.#options;
+    const [namespace] = namespaceOf(key);
+    if (budget !== undefined && namespace !== undefined && !budget.put(namespace, key, item)) return false;
+    this.#overBudget.delete(key);
+    return true;
+  }
+
+  #forget(key: string): undefined {
+    this.#release(key);
+    this.#unreadable.delete(key);
+    this.#overBudget.delete(key);
+  }
+
+  #release(key: string): void {
+    const [namespace] = namespaceOf(key);
+    if (namespace !== undefined && (this.#options.budget?.delete(namespace, key) ?? 0) > 0) this.#hasRoom = true;
+  }
+}
+
+/** Empty for a cluster-scoped object. */
+function namespaceOf(key: string): [namespace?: string] {
+  const slash = key.indexOf('/');
+  return slash < 0 ? [] : [key.slice(0, slash)];
 }

@@ -1,35 +1,12 @@
 import * as z from 'zod';
+import type { SHARED_MESSAGES } from '../runtime/log-messages.ts';
 import { ProblemLog } from '../runtime/problem-log.ts';
 import { Backoff, createSlices, sleep } from '../runtime/time.ts';
-import { isExpired, isNotFound, type KubeClient } from './client.ts';
+import { isExpired, isNotFound, type KubeClient, KubeError } from './client.ts';
 import { pagesOf } from './list-pages.ts';
 import { type DecoderOptions, ObjectDecoder } from './object-decoder.ts';
 import type { ObjectMeta } from './resources.ts';
 import { followWatch, type WatchEvent } from './watch-stream.ts';
-
-/**
- * A reflector keeps a local copy of a list of objects, as in client-go. It lists in pages, then watches from the list's
- * resourceVersion. After a disconnect it watches again from the last version that it received. When the server no
- * longer has that version (410), it lists again.
- *
- * Invariants: the copy never shows an older state of an object after a newer one of the same list. A failed list or
- * watch leaves the last copy in place (`lastHeard` gives its age, see cacheProblem). A new list removes deleted objects
- * and calls the listener. An object that does not match the schema, or on which `project` or the listener fails, is
- * logged and counts as absent: one bad object never hides the others. The same applies to one that exceeds the budget
- * of its namespace.
- *
- * Limits: a large page is requested again with fewer objects, so memory does not grow with the size of objects. Objects
- * are processed in slices, so that their number never delays other work.
- */
-export interface Reflector<T> {
-  run(signal: AbortSignal): Promise<void>;
-  /** Objects by `namespace/name`, or `name` for cluster-scoped objects. */
-  readonly items: ReadonlyMap<string, T>;
-  readonly synced: boolean;
-  readonly whenSynced: Promise<void>;
-  /** Monotonic seconds of the last event, bookmark or list; undefined before the first. */
-  readonly lastHeard: number | undefined;
-}
 
 export interface Change<T> {
   readonly key: string;
@@ -68,135 +45,171 @@ export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string 
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(
   options: ReflectorOptions<S, T> & (T extends z.output<S> ? 'project must not return the whole object' : unknown),
 ): Reflector<T> {
-  const { client, path, query = {}, onChange, optional = false, page = PAGE_OBJECTS, log, now } = options;
-  const decoder = new ObjectDecoder(options);
-  const items = new Map<string, T>();
-  const backoff = new Backoff();
-  const problems = new ProblemLog(log, { path });
-  let synced = false;
-  let lastHeard: number | undefined;
-  let version: string | undefined;
-  let announce: () => void = () => undefined;
-  const whenSynced = new Promise<void>((resolve) => {
-    announce = resolve;
+  return new Reflector<T>({ ...options, decoder: new ObjectDecoder<S, T>(options) });
+}
+
+type Settings<T> = Omit<ReflectorOptions<z.ZodType, T>, 'schema' | 'project' | 'whenUnreadable' | 'budget'> & {
+  readonly decoder: Pick<ObjectDecoder<never, T>, 'decode' | 'mustListAgain'>;
+};
+
+/**
+ * A reflector keeps a local copy of a list of objects, as in client-go. It lists in pages, then watches from the list's
+ * resourceVersion. After a disconnect it watches again from the last version that it received. When the server no
+ * longer has that version (410), or a line of the watch cannot be read, it lists again.
+ *
+ * Owner: the API server; only the events of lists and watches change the copy. Age: `lastHeard`, see cacheProblem; a
+ * failed list or watch leaves the last copy in place. End: a deletion, or a list without the object. The copy never
+ * shows an older state of an object after a newer one of the same list.
+ *
+ * One bad object never hides the others: see ObjectDecoder. If the listener fails on a change, the copy has that
+ * change anyway, so that the listener learns of the object's next change and of its deletion.
+ *
+ * Limits: a large page is requested again with fewer objects, so memory does not grow with the size of objects. Objects
+ * are processed in slices, so that their number never delays other work.
+ */
+export class Reflector<T> {
+  readonly #settings: Settings<T>;
+  readonly #items = new Map<string, T>();
+  readonly #backoff = new Backoff();
+  readonly #problems: ProblemLog<typeof SHARED_MESSAGES>;
+  readonly #slices = createSlices();
+  /** Where the next watch begins; undefined: with a list. */
+  #version: string | undefined;
+  #lastHeard: number | undefined;
+  #announceSync: () => void = () => undefined;
+  readonly whenSynced = new Promise<void>((resolve) => {
+    this.#announceSync = resolve;
   });
 
-  const slices = createSlices();
+  constructor(settings: Settings<T>) {
+    this.#settings = settings;
+    this.#problems = new ProblemLog(settings.log, { path: settings.path });
+  }
 
-  const put = (key: string, after: T | undefined): void => {
-    const before = items.get(key);
-    if (after === undefined) items.delete(key);
-    else items.set(key, after);
-    if (before !== undefined || after !== undefined) onChange?.({ key, before, after });
-  };
+  /** Objects by `namespace/name`, or `name` for cluster-scoped objects. */
+  get items(): ReadonlyMap<string, T> {
+    return this.#items;
+  }
 
-  /** @param object undefined if it was deleted */
-  const take = (key: string, object: unknown): void => {
-    try {
-      put(key, decoder.decode(key, object));
-    } catch (err) {
-      log.error({ err, path, object: key }, 'object ignored: processing failed');
-      items.delete(key);
-    }
-  };
+  get synced(): boolean {
+    return this.#lastHeard !== undefined;
+  }
 
-  const list = async (signal: AbortSignal): Promise<string> => {
-    const seen = new Set<string>();
-    let listed = '';
-    const timeout = PAGE_TIMEOUT_SECONDS;
-    for await (const { items: objects, metadata } of pagesOf({ client, path, query, page, signal, timeout })) {
-      for (const object of objects ?? []) {
-        const key = objectKey(metadataOf(object));
-        seen.add(key);
-        await slices.run(() => take(key, object));
+  /** Monotonic seconds of the last event, bookmark or list; undefined before the first list. */
+  get lastHeard(): number | undefined {
+    return this.#lastHeard;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { path, log } = this.#settings;
+    while (!signal.aborted) {
+      try {
+        await this.#cycle(signal);
+      } catch (err) {
+        if (signal.aborted) return;
+        // What is not an answer of the API server is a line that cannot be read, and a new watch would bring it again.
+        if (!(err instanceof KubeError) || isExpired(err) || isNotFound(err)) this.#version = undefined;
+        this.#problems.failed(err, 'list or watch failed; keeping the cache and retrying');
+        const wait = this.#backoff.next();
+        log.debug({ path, waitSeconds: wait }, 'waiting to list or watch again');
+        await sleep(wait, signal).catch(() => undefined);
       }
-      listed = metadata.resourceVersion;
     }
-    for (const key of [...items.keys()]) if (!seen.has(key)) await slices.run(() => take(key, undefined));
-    return listed;
-  };
+  }
 
-  const follow = async (signal: AbortSignal): Promise<void> => {
+  async #cycle(signal: AbortSignal): Promise<void> {
+    if (this.#version !== undefined) return this.#follow(this.#version, signal);
+    try {
+      this.#version = await this.#list(signal);
+      this.#heardAll();
+    } catch (error) {
+      if (this.#settings.optional !== true || !isNotFound(error)) throw error;
+      for (const key of [...this.#items.keys()]) this.#take(key, undefined);
+      this.#heardAll();
+      await sleep(ABSENT_SECONDS, signal);
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<string> {
+    const { client, path, query, page = PAGE_OBJECTS } = this.#settings;
+    const listed = new Set<string>();
+    let version = '';
+    const timeout = PAGE_TIMEOUT_SECONDS;
+    for await (const { items, metadata } of pagesOf({ client, path, query, page, signal, timeout })) {
+      for (const object of items ?? []) {
+        const key = keyOfListed(object);
+        listed.add(key);
+        await this.#slices.run(() => this.#take(key, object));
+      }
+      version = metadata.resourceVersion;
+    }
+    for (const key of [...this.#items.keys()])
+      if (!listed.has(key)) await this.#slices.run(() => this.#take(key, undefined));
+    return version;
+  }
+
+  async #follow(version: string, signal: AbortSignal): Promise<void> {
+    const { client, path, query, decoder, now } = this.#settings;
     const opened = now();
     let hasEvents = false;
-    const takeEvent = async ({ type, object }: WatchEvent) => {
+    const take = async ({ type, object }: WatchEvent) => {
       if (type !== 'BOOKMARK') {
         const key = objectKey(object.metadata ?? {});
-        await slices.run(() => take(key, type === 'DELETED' ? undefined : object));
+        await this.#slices.run(() => this.#take(key, type === 'DELETED' ? undefined : object));
       }
-      version = object.metadata?.resourceVersion ?? version;
-      if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) lastHeard = now();
+      this.#version = object.metadata?.resourceVersion ?? this.#version;
+      if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) this.#lastHeard = now();
       hasEvents = true;
-      backoff.reset();
-      problems.recovered();
+      this.#backoff.reset();
+      this.#problems.recovered();
       if (!decoder.mustListAgain()) return false;
-      version = undefined;
+      this.#version = undefined;
       return true;
     };
     try {
       const watchQuery = { ...query, resourceVersion: version };
-      if (!(await followWatch({ client, path, query: watchQuery, signal, take: takeEvent }))) version = undefined;
+      if (!(await followWatch({ client, path, query: watchQuery, signal, take }))) this.#version = undefined;
     } catch (error) {
       if (!isExpired(error)) throw error;
-      version = undefined;
+      this.#version = undefined;
     }
-    if (!hasEvents && now() - opened < SHORT_WATCH_SECONDS) throw new Error('the watch ended at once');
-    backoff.reset();
-  };
+    if (!hasEvents && now() - opened < SHORT_WATCH_SECONDS) throw new KubeError(0, 'Ended', 'the watch ended at once');
+    this.#backoff.reset();
+  }
 
-  const heardAll = (): void => {
-    lastHeard = now();
-    problems.recovered();
-    if (synced) return;
-    synced = true;
-    announce();
-    log.debug({ path, objects: items.size }, 'synced');
-  };
+  #heardAll(): void {
+    const { path, log, now } = this.#settings;
+    const isFirst = !this.synced;
+    this.#lastHeard = now();
+    this.#problems.recovered();
+    if (!isFirst) return;
+    this.#announceSync();
+    log.debug({ path, objects: this.#items.size }, 'synced');
+  }
 
-  const cycle = async (signal: AbortSignal): Promise<void> => {
-    if (version !== undefined) return follow(signal);
+  /** @param object undefined if it was deleted */
+  #take(key: string, object: unknown): void {
+    const { decoder, onChange, path, log } = this.#settings;
+    const before = this.#items.get(key);
+    const after = decoder.decode(key, object, before);
+    if (after === undefined) this.#items.delete(key);
+    else this.#items.set(key, after);
+    if (before === undefined && after === undefined) return;
     try {
-      version = await list(signal);
-      heardAll();
-    } catch (error) {
-      if (!optional || !isNotFound(error)) throw error;
-      for (const key of [...items.keys()]) take(key, undefined);
-      heardAll();
-      await sleep(ABSENT_SECONDS, signal);
+      onChange?.({ key, before, after });
+    } catch (err) {
+      log.error({ err, path, object: key }, 'processing an object failed');
     }
-  };
-
-  return {
-    items,
-    whenSynced,
-    get synced() {
-      return synced;
-    },
-    get lastHeard() {
-      return lastHeard;
-    },
-    async run(signal) {
-      while (!signal.aborted) {
-        try {
-          await cycle(signal);
-        } catch (err) {
-          if (signal.aborted) return;
-          if (isExpired(err) || isNotFound(err)) version = undefined;
-          problems.failed(err, 'list or watch failed; keeping the cache and retrying');
-          const wait = backoff.next();
-          log.debug({ path, waitSeconds: wait }, 'waiting to list or watch again');
-          await sleep(wait, signal).catch(() => undefined);
-        }
-      }
-    },
-  };
+  }
 }
 
-export type Watches = Readonly<Record<string, Reflector<unknown>>>;
+/** A reflector of anything. */
+export type Watch = Pick<Reflector<unknown>, 'run' | 'synced' | 'whenSynced' | 'lastHeard'>;
+export type Watches = Readonly<Record<string, Watch>>;
 
 /** Why copies must not be relied on: not listed yet, or too old. Without seconds, since Events are counted by text. */
 export function cacheProblem(
-  watches: Readonly<Record<string, Pick<Reflector<unknown>, 'synced' | 'lastHeard'>>>,
+  watches: Readonly<Record<string, Pick<Watch, 'synced' | 'lastHeard'>>>,
   now: number,
 ): string | undefined {
   const missing = Object.keys(watches).filter((name) => !watches[name]?.synced);
@@ -207,7 +220,10 @@ export function cacheProblem(
   return old.length === 0 ? undefined : `no event or bookmark from the API server: ${old.join(', ')}`;
 }
 
-function metadataOf(object: unknown): Pick<ObjectMeta, 'name' | 'namespace'> {
-  return z.object({ metadata: z.object({ name: z.string(), namespace: z.string().optional() }) }).parse(object)
-    .metadata;
+const listedMetadata = z.object({ metadata: z.object({ name: z.string(), namespace: z.string().optional() }) });
+
+/** '' for an object without a name, which is unreadable. */
+function keyOfListed(object: unknown): string {
+  const { data } = listedMetadata.safeParse(object);
+  return data === undefined ? '' : objectKey(data.metadata);
 }

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { createFairIntake } from '../runtime/fair-intake.ts';
+import { FairIntake } from '../runtime/fair-intake.ts';
 import { NODE_TOPOLOGY_API } from './node-topology.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from './reflector.ts';
 import { objectMeta } from './resources.ts';
@@ -11,16 +11,23 @@ type ReportReflectorOptions = Pick<ReflectorOptions<typeof rawReport, true>, 'cl
 
 /**
  * Watches the reports of nodes and keeps none. Each node gets a limited share of the process.
- * @param take receives a node's newest report; undefined if it was deleted or has no status; never throws
+ * @param take receives a node's newest report; undefined if it was deleted or has no status
  */
 export function createReportReflector(
   options: ReportReflectorOptions,
   take: (node: string, raw: unknown) => void,
 ): Reflector<true> {
-  const intake = createFairIntake<unknown>(take);
+  const path = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
+  const intake = new FairIntake<unknown>((node, raw) => {
+    try {
+      take(node, raw);
+    } catch (err) {
+      options.log.error({ err, path, object: node }, 'processing an object failed');
+    }
+  });
   return createReflector({
     ...options,
-    path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
+    path,
     schema: rawReport,
     project: ({ metadata, status }): true => {
       intake.offer(metadata.name ?? '', status);

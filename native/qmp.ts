@@ -26,7 +26,7 @@ type Message = Readonly<Record<string, unknown>>;
 
 /** Source: QEMU, docs/interop/qmp-spec. @param deadline seconds for each answer @throws QmpError */
 export async function connectQmp(path: string, { deadline = 5 }: { readonly deadline?: number } = {}) {
-  const lines = await openLines(path, deadline);
+  const lines = new QmpLines(await open(path), path, deadline);
   let lastId = 0;
 
   /** @throws QmpError if QEMU refuses, the connection ends or the answer is late */
@@ -67,7 +67,7 @@ export async function connectQmp(path: string, { deadline = 5 }: { readonly dead
     },
     /** Every thread of that process at this moment; empty if the process is not visible here. */
     threads: (): readonly number[] => (lines.peer === undefined ? [] : threadsOfProcess(lines.peer)),
-    close: lines.close,
+    close: () => lines.close(),
   };
 }
 
@@ -93,64 +93,102 @@ function foreignText({ index, tid }: QmpCpu, peer: number | undefined): string {
     : `QEMU reports vCPU ${index} as thread ${tid}, which is not a thread of process ${peer} at the monitor`;
 }
 
-async function openLines(path: string, deadline: number) {
-  const socket = await open(path);
-  const early: Message[] = [];
-  /** The parts of a line that has no end yet. */
-  let begun: string[] = [];
-  let size = 0;
-  let ended: QmpError | undefined;
-  let waiting: { isWanted: (message: Message) => boolean; settle: (answer: Message | QmpError) => void } | undefined;
+/** Waits for a message, at most one at a time. */
+interface Waiter {
+  readonly isWanted: (message: Message) => boolean;
+  readonly resolve: (answer: Message) => void;
+  readonly reject: (error: QmpError) => void;
+  readonly timer: NodeJS.Timeout;
+}
 
-  const end = (why: string, cause?: Error) => {
-    ended ??= new QmpError(`${path}: ${why}`, { cause });
-    socket.destroy();
-    waiting?.settle(ended);
-  };
-  const take = (message: Message) => {
-    if (waiting === undefined) early.push(message);
-    else if (waiting.isWanted(message)) waiting.settle(message);
-    if (early.length > MAX_KEPT_MESSAGES) end('it sent too many unsolicited messages');
-  };
-  socket.setEncoding('utf8').on('data', (chunk: string) => {
-    size += chunk.length;
-    if (size > MAX_CHARACTERS) return end(`it says more than ${MAX_CHARACTERS} characters`);
-    begun.push(chunk);
-    if (!chunk.includes('\n')) return;
-    const lines = begun.join('').split('\n');
-    begun = [lines.pop() ?? ''];
+/**
+ * The lines of a monitor as messages. Owner: QEMU; nothing is kept of a session that has ended. Messages that no call
+ * waits for are dropped at the next call, and at most MAX_KEPT_MESSAGES are kept until then.
+ */
+class QmpLines {
+  readonly peer: number | undefined;
+  readonly #socket: Socket;
+  readonly #path: string;
+  readonly #deadline: number;
+  readonly #early: Message[] = [];
+  /** The parts of a line that has no end yet. */
+  #partial: string[] = [];
+  /** Characters since the last call. */
+  #size = 0;
+  #ended: QmpError | undefined;
+  #waiter: Waiter | undefined;
+
+  /** @param deadline seconds for each message */
+  constructor(socket: Socket, path: string, deadline: number) {
+    this.#socket = socket;
+    this.#path = path;
+    this.#deadline = deadline;
+    this.peer = peerOf(socket);
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
+      const problem = this.#read(chunk);
+      if (problem !== undefined) this.#end(problem);
+    });
+    socket.on('error', (error) => this.#end(error.message, error));
+    socket.on('close', () => this.#end('QEMU has closed the connection'));
+  }
+
+  write(text: string): void {
+    this.#socket.write(text);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  /** The next matching message; others are dropped. @throws QmpError */
+  next(isWanted: (message: Message) => boolean, what: string): Promise<Message> {
+    this.#size = 0;
+    const match = this.#early.splice(0).find(isWanted);
+    if (match !== undefined) return Promise.resolve(match);
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
+    return new Promise((resolve, reject) => {
+      const late = new QmpError(`${this.#path}: within ${this.#deadline} s there was not ${what}`);
+      const timer = setTimeout(() => this.#settle(late), this.#deadline * 1000);
+      this.#waiter = { isWanted, resolve, reject, timer };
+    });
+  }
+
+  /** @returns why the session ends, or undefined */
+  #read(chunk: string): string | undefined {
+    this.#size += chunk.length;
+    if (this.#size > MAX_CHARACTERS) return `it says more than ${MAX_CHARACTERS} characters`;
+    this.#partial.push(chunk);
+    if (!chunk.includes('\n')) return undefined;
+    const lines = this.#partial.join('').split('\n');
+    this.#partial = [lines.pop() ?? ''];
     for (const line of lines) {
       const message = parse(line);
-      if (message === undefined) return end('the peer does not speak QMP');
-      take(message);
+      if (message === undefined) return 'the peer does not speak QMP';
+      this.#take(message);
     }
-  });
-  socket.on('error', (error) => end(error.message, error));
-  socket.on('close', () => end('QEMU has closed the connection'));
+    return undefined;
+  }
 
-  return {
-    peer: peerOf(socket),
-    write: (text: string) => void socket.write(text),
-    close: () => void socket.destroy(),
-    /** The next matching message; others are dropped. */
-    next(isWanted: (message: Message) => boolean, what: string): Promise<Message> {
-      size = 0;
-      const match = early.splice(0).find(isWanted);
-      if (match !== undefined) return Promise.resolve(match);
-      if (ended !== undefined) return Promise.reject(ended);
-      return new Promise((resolve, reject) => {
-        const late = new QmpError(`${path}: within ${deadline} s there was not ${what}`);
-        const timer = setTimeout(() => settle(late), deadline * 1000);
-        waiting = { isWanted, settle };
-        function settle(answer: Message | QmpError) {
-          clearTimeout(timer);
-          waiting = undefined;
-          if (answer instanceof QmpError) reject(answer);
-          else resolve(answer);
-        }
-      });
-    },
-  };
+  #take(message: Message): void {
+    if (this.#waiter === undefined) this.#early.push(message);
+    else if (this.#waiter.isWanted(message)) this.#settle(message);
+    if (this.#early.length > MAX_KEPT_MESSAGES) this.#end('it sent too many unsolicited messages');
+  }
+
+  #end(why: string, cause?: Error): void {
+    this.#ended ??= new QmpError(`${this.#path}: ${why}`, { cause });
+    this.#socket.destroy();
+    this.#settle(this.#ended);
+  }
+
+  #settle(answer: Message | QmpError): void {
+    const waiter = this.#waiter;
+    if (waiter === undefined) return;
+    this.#waiter = undefined;
+    clearTimeout(waiter.timer);
+    if (answer instanceof QmpError) waiter.reject(answer);
+    else waiter.resolve(answer);
+  }
 }
 
 function open(path: string): Promise<Socket> {

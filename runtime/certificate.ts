@@ -52,40 +52,89 @@ export function certificatesOf(pem: string): X509Certificate[] {
 
 /** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
 const DEBOUNCE_MILLISECONDS = 100;
+/** Milliseconds between two readings without a change: some file systems report none. */
+const READ_INTERVAL_MILLISECONDS = 60_000;
 
 /**
- * Calls `onChange` with each new pair that fits together. It watches directories: cert-manager's Secrets change by
- * renaming a symbolic link, which ends a watch on the file. @returns a function that stops watching
+ * The certificate that a server presents: the newest pair of its files that fits together. Owner: who writes the files.
+ * Age: read at each change and once a minute, so at most a minute older than the files. End: `stop`.
+ *
+ * It watches directories: cert-manager's Secrets change by renaming a symbolic link, which ends a watch on the file.
  */
-export function watchCertificate(
-  files: CertificateFiles,
-  log: Logger,
-  onChange: (context: SecureContextOptions) => void,
-): () => void {
-  let timer: NodeJS.Timeout | undefined;
-  let last = '';
-  const reload = async () => {
+export class ServingCertificate {
+  readonly files: CertificateFiles;
+  readonly #log: Logger;
+  readonly #watchers = new Map<string, FSWatcher>();
+  #loaded = '';
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+
+  constructor(files: CertificateFiles, log: Logger) {
+    this.files = files;
+    this.#log = log;
+  }
+
+  /** @throws CertificateError */
+  async load(): Promise<SecureContextOptions> {
+    const context = await loadCertificate(this.files);
+    this.#loaded = textOf(context);
+    return context;
+  }
+
+  /** @param onChange takes each new pair */
+  watch(onChange: (context: SecureContextOptions) => Promise<void>): void {
+    const { certFile, keyFile, clientCaFile } = this.files;
+    const directories = new Set([certFile, keyFile, clientCaFile ?? certFile].map((path) => dirname(path)));
+    const readAfter = (milliseconds: number): void => {
+      if (this.#isStopped) return;
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(async () => {
+        this.#timer = undefined;
+        for (const directory of directories) this.#watchDirectory(directory, () => readAfter(DEBOUNCE_MILLISECONDS));
+        await this.#reload(onChange);
+        if (this.#timer === undefined) readAfter(READ_INTERVAL_MILLISECONDS);
+      }, milliseconds).unref();
+    };
+    // Also for a change between `load` and here.
+    readAfter(0);
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    for (const watcher of this.#watchers.values()) watcher.close();
+  }
+
+  /** Never rejects. */
+  async #reload(onChange: (context: SecureContextOptions) => Promise<void>): Promise<void> {
     try {
-      const context = await loadCertificate(files);
-      const now = String(context.cert) + String(context.ca ?? '');
-      if (now !== last) onChange(context);
-      last = now;
+      const context = await loadCertificate(this.files);
+      if (textOf(context) === this.#loaded) return;
+      await onChange(context);
+      this.#loaded = textOf(context);
     } catch (err) {
-      log.warn({ err }, 'reading the new certificate failed; keeping the old one');
+      this.#log.warn({ err }, 'reading the new certificate failed; keeping the old one');
     }
-  };
-  const schedule = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => void reload(), DEBOUNCE_MILLISECONDS);
-  };
-  const paths = [files.certFile, files.keyFile, files.clientCaFile].filter((path) => path !== undefined);
-  const watchers: FSWatcher[] = [...new Set(paths.map((path) => dirname(path)))].map((path) =>
-    watch(path, { persistent: false }, schedule),
-  );
-  return () => {
-    clearTimeout(timer);
-    for (const watcher of watchers) watcher.close();
-  };
+  }
+
+  /** Without a watch, the changes are read once a minute. */
+  #watchDirectory(directory: string, onEvent: () => void): void {
+    if (this.#watchers.has(directory)) return;
+    const failed = (err: unknown): void => {
+      this.#watchers.get(directory)?.close();
+      this.#watchers.delete(directory);
+      this.#log.warn({ err, directory }, 'watching the certificate failed; reading it once a minute');
+    };
+    try {
+      this.#watchers.set(directory, watch(directory, { persistent: false }, onEvent).on('error', failed));
+    } catch (err) {
+      failed(err);
+    }
+  }
+}
+
+function textOf({ cert, ca }: SecureContextOptions): string {
+  return `${cert}${ca ?? ''}`;
 }
 
 /** Seconds since 1970: of the server's certificate in use, of the CA next to it, of the last caller's. */

@@ -11,6 +11,8 @@ export interface Daemon {
   start(): Promise<void>;
   /** Unready, drain, close. runDaemon calls it once and enforces the deadline. */
   stop(): Promise<void>;
+  /** Resolves with the error if its work fails: runDaemon then stops it, and the pod restarts. */
+  readonly failure?: Promise<unknown>;
 }
 
 interface RunOptions {
@@ -21,13 +23,15 @@ interface RunOptions {
   readonly deadline?: number;
 }
 
-/** Runs a daemon until SIGTERM or SIGINT. A second signal or the deadline ends the process with status 1. */
+/**
+ * Runs a daemon until SIGTERM or SIGINT. A second signal, the deadline or a failure ends the process with status 1.
+ */
 export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptions): Promise<void> {
-  const stopSignal = new Promise<NodeJS.Signals>((resolve) => {
+  const stopSignal = new Promise<{ readonly signal: NodeJS.Signals }>((resolve) => {
     let signals = 0;
-    const onSignal = (name: NodeJS.Signals) => {
+    const onSignal = (signal: NodeJS.Signals) => {
       if (++signals > 1) process.exit(1);
-      resolve(name);
+      resolve({ signal });
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
@@ -38,8 +42,10 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
     log.fatal({ err }, 'startup failed');
     process.exit(1);
   }
-  const signal = await stopSignal;
-  log.info({ signal }, 'stopping');
+  const failure = daemon.failure?.then((err) => ({ err }));
+  const cause = await Promise.race([stopSignal, ...(failure === undefined ? [] : [failure])]);
+  if ('err' in cause) log.fatal({ err: cause.err }, 'the daemon’s work failed; stopping');
+  else log.info(cause, 'stopping');
   setTimeout(() => {
     log.error({ deadlineSeconds: deadline }, 'shutdown deadline exceeded; exiting');
     process.exit(1);
@@ -47,7 +53,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   try {
     await daemon.stop();
     log.info('stopped');
-    process.exit(0);
+    process.exit('err' in cause ? 1 : 0);
   } catch (err) {
     log.error({ err }, 'shutdown failed');
     process.exit(1);
@@ -95,6 +101,10 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
   const { server, probes, notReady, registry, run, close, log, drain = DRAIN } = options;
   const running = new AbortController();
   let stopping = false;
+  let fail: (error: unknown) => void = () => undefined;
+  const failure = new Promise<unknown>((resolve) => {
+    fail = resolve;
+  });
   const probeServer = createProbeServer({
     ...probes,
     notReady: () => (stopping ? 'stopping' : notReady()),
@@ -102,10 +112,11 @@ export function createServingDaemon(options: ServingDaemonOptions): Daemon {
     log,
   });
   return {
+    failure,
     async start() {
       await probeServer.start();
       await server.start();
-      void run(running.signal);
+      run(running.signal).catch(fail);
       log.info({ port: server.port, probePort: probeServer.port }, 'serving');
     },
     async stop() {

@@ -19,56 +19,61 @@ interface Account {
 
 /**
  * Limits each sender to its share of the only thread: after BURST of work it waits until its debt has run down at the
- * rate SHARE. Only its newest report counts. @param take never throws
+ * rate SHARE. Owner of an account and of a waiting report: the sender, of which only the newest report counts. End: the
+ * debt has run down, or the report is taken.
  */
-export function createFairIntake<R>(take: (sender: string, report: R | undefined) => void) {
-  const accounts = new Map<string, Account>();
-  const waiting = new Map<string, { readonly report: R | undefined }>();
-  let isScheduled = false;
+export class FairIntake<R> {
+  readonly #take: (sender: string, report: R | undefined) => void;
+  readonly #accounts = new Map<string, Account>();
+  readonly #waiting = new Map<string, { readonly report: R | undefined }>();
+  #isScheduled = false;
 
-  const debtOf = (sender: string): number => {
-    const account = accounts.get(sender);
+  /** @param take never throws */
+  constructor(take: (sender: string, report: R | undefined) => void) {
+    this.#take = take;
+  }
+
+  /** @param report undefined: the sender has no report any more */
+  offer(sender: string, report: R | undefined): void {
+    if (this.#debtOf(sender) < BURST_MILLISECONDS) {
+      this.#waiting.delete(sender);
+      this.#takeNow(sender, report);
+      return;
+    }
+    this.#waiting.set(sender, { report });
+    this.#schedule();
+  }
+
+  #debtOf(sender: string): number {
+    const account = this.#accounts.get(sender);
     return account === undefined ? 0 : Math.max(0, account.debt - (now() - account.at) * SHARE);
-  };
+  }
 
-  const takeNow = (sender: string, report: R | undefined): void => {
-    const debt = debtOf(sender);
+  #takeNow(sender: string, report: R | undefined): void {
+    const debt = this.#debtOf(sender);
     const before = spent();
-    take(sender, report);
+    this.#take(sender, report);
     const owed = debt + spent() - before;
     // Forgets senders with little debt, so that senders that have gone use no memory.
-    if (owed < 1) accounts.delete(sender);
-    else accounts.set(sender, { debt: owed, at: now() });
-  };
+    if (owed < 1) this.#accounts.delete(sender);
+    else this.#accounts.set(sender, { debt: owed, at: now() });
+  }
 
-  const takeWaiting = (): void => {
-    isScheduled = false;
-    for (const [sender, { report }] of waiting) {
-      if (debtOf(sender) >= BURST_MILLISECONDS) continue;
-      waiting.delete(sender);
-      takeNow(sender, report);
+  #schedule(): void {
+    if (this.#waiting.size === 0 || this.#isScheduled) return;
+    this.#isScheduled = true;
+    setTimeout(() => this.#takeWaiting(), CHECK_MILLISECONDS).unref();
+  }
+
+  #takeWaiting(): void {
+    this.#isScheduled = false;
+    for (const [sender, { report }] of this.#waiting) {
+      if (this.#debtOf(sender) >= BURST_MILLISECONDS) continue;
+      this.#waiting.delete(sender);
+      this.#takeNow(sender, report);
       // One at a time: other work gets a turn in between.
       break;
     }
-    schedule();
-  };
-
-  function schedule(): void {
-    if (waiting.size === 0 || isScheduled) return;
-    isScheduled = true;
-    setTimeout(takeWaiting, CHECK_MILLISECONDS).unref();
+    this.#schedule();
   }
-
-  return {
-    /** @param report undefined: the sender has no report any more */
-    offer(sender: string, report: R | undefined) {
-      if (debtOf(sender) < BURST_MILLISECONDS) {
-        waiting.delete(sender);
-        takeNow(sender, report);
-        return;
-      }
-      waiting.set(sender, { report });
-      schedule();
-    },
-  };
 }

@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
@@ -7,9 +7,8 @@ import {
   type CertificateFiles,
   type Expiries,
   endOf,
-  loadCertificate,
   readExpiries,
-  watchCertificate,
+  ServingCertificate,
 } from './certificate.ts';
 import { type ConnectionLimit, limitConnections } from './connection-limit.ts';
 import type { Logger } from './log.ts';
@@ -44,122 +43,129 @@ interface HttpServerOptions {
   readonly log: Logger;
 }
 
-export type HttpServer = ReturnType<typeof createHttpServer>;
-
 /**
  * An HTTP server, or an HTTPS server that reloads its certificate when it is renewed. It listens only after `start`.
  */
-export function createHttpServer(options: HttpServerOptions) {
-  const { handler, host, port, certificate, connections = MAX_CONNECTIONS, streams = false, log } = options;
-  const { checkInterval = CHECK_SECONDS } = options;
-  const limits = {
-    headersTimeout: HEADERS_MILLISECONDS,
-    requestTimeout: REQUEST_MILLISECONDS,
-    connectionsCheckingInterval: checkInterval * 1000,
-  };
-  let server: Server | undefined;
-  let unwatch: (() => void) | undefined;
-  let draining = false;
-  let lastArrival: number | undefined;
-  let limit: ConnectionLimit = { open: 0, evicted: 0 };
-  let expiries: Expiries = new Map();
+export class HttpServer {
+  readonly #options: HttpServerOptions;
+  readonly #certificate: ServingCertificate | undefined;
+  /** While it listens. */
+  #server: Server | undefined;
+  #isDraining = false;
+  #lastArrival: number | undefined;
+  #connections: ConnectionLimit = { open: 0, evicted: 0 };
+  #expiries: Expiries = new Map();
 
-  const answer: RequestListener = (request, response) => {
-    lastArrival = monotonicSeconds();
-    if (draining) response.setHeader('connection', 'close');
-    handler(request, response);
-  };
+  constructor(options: HttpServerOptions) {
+    const { certificate, log } = options;
+    this.#options = options;
+    this.#certificate = certificate && new ServingCertificate(certificate, log);
+  }
 
-  const build = async (): Promise<Server> => {
-    if (certificate === undefined) return createServer(limits, answer);
-    const requestCert = certificate.clientCaFile !== undefined;
-    const context = await loadCertificate(certificate);
-    const tls = createTlsServer(
-      {
-        ...limits,
-        ...context,
-        handshakeTimeout: HANDSHAKE_MILLISECONDS,
-        minVersion: 'TLSv1.2',
-        requestCert,
-        rejectUnauthorized: requestCert,
-      },
-      answer,
-    );
-    const ends = await readExpiries(String(context.cert), certificate);
-    expiries = ends;
-    if (requestCert) {
-      const onKnown = ({ valid_to }: PeerCertificate) => void ends.set('client', endOf(valid_to));
-      admitClients(tls, certificate.clientNames ?? new Set(), onKnown, log);
-    }
-    unwatch = watchCertificate(certificate, log, (renewed) => {
-      tls.setSecureContext(renewed);
-      void readExpiries(String(renewed.cert), certificate).then((read) => {
-        for (const [which, end] of read) ends.set(which, end);
-      });
-      log.info({ certFile: certificate.certFile }, 'certificate reloaded');
+  get connections(): ConnectionLimit {
+    return this.#connections;
+  }
+
+  /** Monotonic seconds of the last connection or request; undefined before the first. */
+  get lastArrival(): number | undefined {
+    return this.#lastArrival;
+  }
+
+  /** When the certificates expire; empty without TLS. */
+  get expiries(): Expiries {
+    return this.#expiries;
+  }
+
+  get port(): number {
+    return (this.#server?.address() as AddressInfo | null)?.port ?? 0;
+  }
+
+  /** Listens; rejects if the address is taken or the certificate unusable. */
+  async start(): Promise<void> {
+    const { host, port, connections = MAX_CONNECTIONS, streams = false, log } = this.#options;
+    const server = await this.#build();
+    server.keepAliveTimeout = KEEP_ALIVE_MILLISECONDS;
+    if (!streams) server.timeout = STALLED_ANSWER_MILLISECONDS;
+    this.#connections = limitConnections(server, connections);
+    server.on('connection', () => {
+      this.#lastArrival = monotonicSeconds();
     });
-    return tls;
-  };
-
-  return {
-    /** Listens; rejects if the address is taken or the certificate unusable. */
-    async start() {
-      const built = await build();
-      built.keepAliveTimeout = KEEP_ALIVE_MILLISECONDS;
-      if (!streams) built.timeout = STALLED_ANSWER_MILLISECONDS;
-      limit = limitConnections(built, connections);
-      built.on('connection', () => {
-        lastArrival = monotonicSeconds();
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, host, () => {
+        server.off('error', reject);
+        // For lack of memory or file descriptors, for example. The server keeps listening.
+        server.on('error', (err) => log.error({ err }, 'accepting a connection failed'));
+        resolve();
       });
-      await new Promise<void>((resolve, reject) => {
-        built.once('error', reject);
-        built.listen(port, host, () => {
-          built.off('error', reject);
-          resolve();
-        });
-      });
-      server = built;
-    },
+    });
+    this.#server = server;
+  }
 
-    /** From now on every answer asks its client to reconnect, so that no client is on a connection when it closes. */
-    drain() {
-      draining = true;
-    },
+  /** From now on every answer asks its client to reconnect, so that no client is on a connection when it closes. */
+  drain(): void {
+    this.#isDraining = true;
+  }
 
-    /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes the remaining connections. */
-    async stop(seconds: number = 10) {
-      draining = true;
-      unwatch?.();
-      if (server === undefined) return;
-      const stopping = server;
-      server = undefined;
+  /** Stops accepting, lets requests in flight finish for up to `seconds`, then closes the remaining connections. */
+  async stop(seconds: number = 10): Promise<void> {
+    this.#isDraining = true;
+    this.#certificate?.stop();
+    const server = this.#server;
+    if (server === undefined) return;
+    this.#server = undefined;
+    await arrivalsRead();
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    const sweep = setInterval(async () => {
       await arrivalsRead();
-      const closed = new Promise<void>((resolve) => stopping.close(() => resolve()));
-      const sweep = setInterval(() => void arrivalsRead().then(() => stopping.closeIdleConnections()), 50);
-      await Promise.race([closed, sleep(seconds)]);
-      clearInterval(sweep);
-      stopping.closeAllConnections();
-      await closed;
-    },
+      server.closeIdleConnections();
+    }, 50);
+    await Promise.race([closed, sleep(seconds)]);
+    clearInterval(sweep);
+    server.closeAllConnections();
+    await closed;
+  }
 
-    get connections() {
-      return limit;
-    },
+  async #build(): Promise<Server> {
+    const { checkInterval = CHECK_SECONDS } = this.#options;
+    const limits = {
+      headersTimeout: HEADERS_MILLISECONDS,
+      requestTimeout: REQUEST_MILLISECONDS,
+      connectionsCheckingInterval: checkInterval * 1000,
+    };
+    const answer: RequestListener = (request, response) => this.#answer(request, response);
+    return this.#certificate === undefined
+      ? createServer(limits, answer)
+      : this.#buildTls(this.#certificate, limits, answer);
+  }
 
-    /** Monotonic seconds of the last connection or request; undefined before the first. */
-    get lastArrival() {
-      return lastArrival;
-    },
+  async #buildTls(certificate: ServingCertificate, limits: object, answer: RequestListener): Promise<Server> {
+    const { files } = certificate;
+    const { log } = this.#options;
+    const requestCert = files.clientCaFile !== undefined;
+    const context = await certificate.load();
+    const authentication = { requestCert, rejectUnauthorized: requestCert };
+    const protocol = { handshakeTimeout: HANDSHAKE_MILLISECONDS, minVersion: 'TLSv1.2' } as const;
+    const server = createTlsServer({ ...limits, ...context, ...protocol, ...authentication }, answer);
+    const expiries = await readExpiries(String(context.cert), files);
+    this.#expiries = expiries;
+    if (requestCert) {
+      const onKnown = ({ valid_to }: PeerCertificate) => void expiries.set('client', endOf(valid_to));
+      admitClients(server, files.clientNames ?? new Set(), onKnown, log);
+    }
+    certificate.watch(async (renewed) => {
+      server.setSecureContext(renewed);
+      for (const [which, end] of await readExpiries(String(renewed.cert), files)) expiries.set(which, end);
+      log.info({ certFile: files.certFile }, 'certificate reloaded');
+    });
+    return server;
+  }
 
-    /** When the certificates expire; empty without TLS. */
-    get expiries() {
-      return expiries;
-    },
-
-    get port() {
-      return (server?.address() as AddressInfo | null)?.port ?? 0;
-    },
-  };
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    this.#lastArrival = monotonicSeconds();
+    if (this.#isDraining) response.setHeader('connection', 'close');
+    this.#options.handler(request, response as Parameters<RequestListener>[1]);
+  }
 }
 
 /**

@@ -10,15 +10,22 @@ export const SHARED_MESSAGES = {
     'list or watch failed; keeping the cache and retrying':
       'check the API server, proxies and the account’s permissions',
     'object ignored: it cannot be read': 'correct the object',
+    'object cannot be read; keeping its last or its minimal form': 'correct the object, as `issues` says',
     'writing an Event failed': 'check the API server',
     'reading the new certificate failed; keeping the old one': 'correct the files',
+    'watching the certificate failed; reading it once a minute': 'if it lasts, raise the node’s inotify limits',
     'connection closed: no allowed name in the client certificate': 'see `--client-names`',
   },
   error: {
-    'object ignored: processing failed': 'report it, with the object',
+    'processing an object failed': 'report it, with the object',
+    'accepting a connection failed': 'read `err`: memory or file descriptors are used up',
+    'background work failed': 'report it',
     'metrics collection failed': 'report it',
     'shutdown deadline exceeded; exiting': 'report it if it repeats',
     'shutdown failed': 'report it',
   },
-  fatal: { 'startup failed': 'correct the cause; the pod restarts' },
+  fatal: {
+    'startup failed': 'correct the cause; the pod restarts',
+    'the daemon’s work failed; stopping': 'report it; the pod restarts',
+  },
 } as const;

@@ -62,6 +62,11 @@ export function boundedLine(line: string): string {
   );
 }
 
+/** For work that nothing awaits: `work().catch(logFailure(log))`. */
+export function logFailure(log: Logger): (err: unknown) => void {
+  return (err) => log.error({ err }, 'background work failed');
+}
+
 /** An error as it appears in a log line: message, code and the messages of its causes, without stacks. */
 export function describeError(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) };

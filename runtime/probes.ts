@@ -1,5 +1,5 @@
 import type { RequestListener } from 'node:http';
-import { createHttpServer, type HttpServer } from './http-server.ts';
+import { HttpServer } from './http-server.ts';
 import type { Logger } from './log.ts';
 import type { Registry } from './metrics.ts';
 
@@ -53,5 +53,5 @@ export function createProbeServer({ host, port, notReady, registry, pages = {}, 
         );
     }
   };
-  return createHttpServer({ handler, host, port, checkInterval: CHECK_SECONDS, log });
+  return new HttpServer({ handler, host, port, checkInterval: CHECK_SECONDS, log });
 }

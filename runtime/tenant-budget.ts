@@ -4,7 +4,8 @@ const ENTRY_BYTES = 128;
 /**
  * Shares the memory of a cache among tenants, that is namespaces. An entry fits if its tenant then has at most as many
  * bytes as remain free. So one tenant gets at most half of the memory, n tenants get at most 1/(n + 1) each, and there
- * is always room for a tenant with little. An entry that does not grow always fits: no tenant can push out another.
+ * is always room for a tenant with little. An entry that does not grow always fits, and one that grows never loses its
+ * place: no tenant can push out another.
  * Source: dynamic thresholds for the shared memory of switches (Choudhury and Hahne, IEEE/ACM ToN 6(2), 1998).
  */
 export class TenantBudget {
@@ -20,15 +21,19 @@ export class TenantBudget {
     return this.#bytes;
   }
 
-  /** Records the new value of an entry. @returns false if it does not fit; the budget then has no entry with that key */
+  /** Records the new value of an entry. @returns false if it does not fit; the entry then keeps its last value */
   put(tenant: string, key: string, value: unknown): boolean {
-    const before = this.delete(tenant, key);
     const bytes = ENTRY_BYTES + approximateBytes(value);
-    const { bytes: others, entries } = this.#tenants.get(tenant) ?? { bytes: 0, entries: new Map<string, number>() };
-    if (bytes > before && others + bytes > this.#maxBytes - this.#bytes - bytes) return false;
-    this.#tenants.set(tenant, { bytes: others + bytes, entries: entries.set(key, bytes) });
-    this.#bytes += bytes;
+    const { bytes: own, entries } = this.#tenants.get(tenant) ?? { bytes: 0, entries: undefined };
+    const growth = bytes - (entries?.get(key) ?? 0);
+    if (growth > 0 && own + growth > this.#maxBytes - this.#bytes - growth) return false;
+    this.#record(tenant, key, bytes);
     return true;
+  }
+
+  /** The same for a small value that must be kept, whether or not it fits. */
+  keep(tenant: string, key: string, value: unknown): void {
+    this.#record(tenant, key, ENTRY_BYTES + approximateBytes(value));
   }
 
   /** @returns the bytes of the entry */
@@ -40,6 +45,15 @@ export class TenantBudget {
     this.#bytes -= bytes;
     if (account.entries.size === 0) this.#tenants.delete(tenant);
     return bytes;
+  }
+
+  #record(tenant: string, key: string, bytes: number): void {
+    this.delete(tenant, key);
+    const account = this.#tenants.get(tenant) ?? { bytes: 0, entries: new Map<string, number>() };
+    account.entries.set(key, bytes);
+    account.bytes += bytes;
+    this.#bytes += bytes;
+    this.#tenants.set(tenant, account);
   }
 }
 const HEADER_BYTES = 16;

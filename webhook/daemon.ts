@@ -5,7 +5,7 @@ import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/certificate.ts';
 import { apiServerAddress, VERSION } from '../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../runtime/daemon.ts';
-import { createHttpServer } from '../runtime/http-server.ts';
+import { HttpServer } from '../runtime/http-server.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
 import { createRegistry, registerServerMetrics } from '../runtime/metrics.ts';
 import { Durations } from '../runtime/problem-log.ts';
@@ -68,7 +68,7 @@ export async function createWebhook(
     require: createRequirementReview(notReady),
   };
   const bodies = new JsonBodies({ maxBodyBytes: MAX_BODY_BYTES });
-  const server = createHttpServer({
+  const server = new HttpServer({
     handler: createWebhookApp({ reviews, bodies, metrics, log }),
     host: config.host,
     port: config.port,

@@ -1,6 +1,6 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { tuneGarbageCollection } from '../../runtime/daemon.ts';
-import { createHttpServer } from '../../runtime/http-server.ts';
+import { HttpServer } from '../../runtime/http-server.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
@@ -62,7 +62,7 @@ const decisions = new Decisions(Date.now);
 const explainer = createExplainer({ extender, decisions, client: { get: async () => ({}) }, isActive: () => true });
 const metrics = createExtenderMetrics(createRegistry());
 const { handler } = createExtenderApp({ extender, explainer, unpredictable: 'refuse', metrics, log });
-const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate: undefined, log });
+const server = new HttpServer({ handler, host: '127.0.0.1', port: 0, certificate: undefined, log });
 
 if (updates > 0) {
   let next = 0;

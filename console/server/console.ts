@@ -1,7 +1,7 @@
 import { OWNER_LETTERS } from '../../diagnosis/owner-letters.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { VERSION } from '../../runtime/config.ts';
-import { createHttpServer, type ListenAddress } from '../../runtime/http-server.ts';
+import { HttpServer, type ListenAddress } from '../../runtime/http-server.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { createCluster } from './cluster.ts';
 import { Feed } from './feed.ts';
@@ -46,7 +46,7 @@ export function createConsole(options: ConsoleOptions) {
   };
 
   return {
-    server: createHttpServer({ handler: routes.handler, ...address, connections: MAX_CONNECTIONS, streams: true, log }),
+    server: new HttpServer({ handler: routes.handler, ...address, connections: MAX_CONNECTIONS, streams: true, log }),
     /** Follows the cluster until the signal; never rejects. */
     async run(signal: AbortSignal) {
       await Promise.all([cluster.run(signal), updateFeed(signal)]);

@@ -6,7 +6,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
 import { nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
-import { type Change, cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
+import { type Change, cacheProblem, createReflector, type Reflector, type Watches } from '../../kube/reflector.ts';
 import { createReportReflector } from '../../kube/report-reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
@@ -77,7 +77,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   readonly #nodes: Reflector<WrittenFacts>;
   readonly #pods: Reflector<PodView | undefined>;
   readonly #agentLeases: Reflector<LeaseView | undefined>;
-  readonly #reflectors: Readonly<Record<string, Reflector<unknown>>>;
+  readonly #reflectors: Watches;
 
   constructor(options: ClusterOptions) {
     super();

@@ -15,6 +15,7 @@ import {
 import { isReleased } from '../../model/lease/repair.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
+import { logFailure } from '../../runtime/log.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { WrittenFacts } from './cluster.ts';
@@ -144,7 +145,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   }
 
   #settle(node: string, dpu: Watched): void {
-    const { log, now } = this.#options;
+    const { log } = this.#options;
     const verdict = this.#verdictOf(node, dpu);
     const isNews = verdict.state !== dpu.state || verdict.ready !== dpu.ready;
     if (verdict.ready !== dpu.ready) {
@@ -158,12 +159,17 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
     }
     dpu.ready = verdict.ready;
     dpu.state = verdict.state;
+    this.#schedule(node, dpu);
     if (isNews) this.emit('changed', node, verdict);
+  }
+
+  #schedule(node: string, dpu: Watched): void {
+    const { log, now } = this.#options;
     clearTimeout(dpu.timer);
     if (!this.isDpuHost(node)) return;
     const { until } = judgeLease(dpu.observation, now(), this.#termsOf(dpu));
     const wait = until === undefined ? Math.max(1, dpu.duration / 4) : until - now() + 0.01;
-    dpu.timer = setTimeout(() => void this.#reconcile(node, dpu), wait * 1000).unref();
+    dpu.timer = setTimeout(() => this.#reconcile(node, dpu).catch(logFailure(log)), wait * 1000).unref();
   }
 
   async #reconcile(node: string, dpu: Watched): Promise<void> {

@@ -2,6 +2,7 @@ import { isConflict, isNotFound, type KubeClient, KubeError } from '../../kube/c
 import type { EventRecorder } from '../../kube/events.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { PLACE_LOST } from '../../model/names.ts';
+import { logFailure } from '../../runtime/log.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import { namesOf, type PodView } from '../cluster/pod-view.ts';
@@ -80,7 +81,11 @@ export class Evictions {
     this.#queue.set(pod.namespace, pod.uid, pod);
     if (this.#running) return;
     this.#running = true;
-    setTimeout(() => void this.#next());
+    this.#schedule(0);
+  }
+
+  #schedule(milliseconds: number): void {
+    setTimeout(() => this.#next().catch(logFailure(this.#options.log)), milliseconds).unref();
   }
 
   async #next(): Promise<void> {
@@ -90,14 +95,22 @@ export class Evictions {
       this.#queue.clear();
       return;
     }
-    const stuck = this.#options.stuck(pod);
-    if (stuck) await this.#evict(stuck);
-    else this.#retries.forget(pod.uid);
-    setTimeout(() => void this.#next(), stuck ? EVICTION_INTERVAL_MILLISECONDS : undefined).unref();
+    let waitMilliseconds = EVICTION_INTERVAL_MILLISECONDS;
+    try {
+      const stuck = this.#options.stuck(pod);
+      if (stuck) await this.#evict(stuck);
+      else {
+        this.#retries.forget(pod.uid);
+        waitMilliseconds = 0;
+      }
+    } finally {
+      this.#schedule(waitMilliseconds);
+    }
   }
 
   async #evict(stuck: StuckPod): Promise<void> {
     this.#evicting = stuck.pod.uid;
+    // It never throws.
     const removal = await removeUnstarted(this.#options.client, stuck.pod);
     this.#evicting = undefined;
     this.#options.onAttempt(removal.outcome);

@@ -1,3 +1,5 @@
+import { type Logger, logFailure } from '../../runtime/log.ts';
+
 /** Values by namespace and key. Namespaces take turns: thousands of values delay another's by one turn. */
 export class FairQueue<V> {
   /** Namespaces in the order of their turns; the values of each in the order of their addition. */
@@ -68,14 +70,15 @@ export class FairQueue<V> {
 export class WorkQueue {
   readonly #reconcile: (key: string) => Promise<void>;
   readonly #maxConcurrent: number;
+  readonly #log: Logger;
   readonly #queue = new FairQueue<string>();
   readonly #running = new Set<string>();
   readonly #timers = new Map<string, NodeJS.Timeout>();
   #stopped = false;
 
-  /** @param reconcile never rejects */
-  constructor(reconcile: (key: string) => Promise<void>, maxConcurrent: number) {
+  constructor(reconcile: (key: string) => Promise<void>, maxConcurrent: number, log: Logger) {
     this.#reconcile = reconcile;
+    this.#log = log;
     this.#maxConcurrent = maxConcurrent;
   }
 
@@ -109,7 +112,7 @@ export class WorkQueue {
 
   async #run(key: string): Promise<void> {
     this.#running.add(key);
-    await this.#reconcile(key);
+    await this.#reconcile(key).catch(logFailure(this.#log));
     this.#running.delete(key);
     this.#next();
   }

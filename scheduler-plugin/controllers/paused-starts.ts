@@ -40,10 +40,11 @@ export class PausedStarts {
   readonly #options: PausedStartsOptions;
   readonly #vms = new StartingVms();
   readonly #progress = new Map<string, Progress>();
-  readonly #queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT);
+  readonly #queue: WorkQueue;
 
   constructor(options: PausedStartsOptions) {
     this.#options = options;
+    this.#queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT, options.log);
   }
 
   /** Undefined if it was deleted or is no longer relevant. */

@@ -1,5 +1,7 @@
+import { logFailure } from '../../runtime/log.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { FairQueue } from './fair-queue.ts';
 
 export interface RecheckOptions {
@@ -7,6 +9,7 @@ export interface RecheckOptions {
   readonly active: () => boolean;
   /** Changes the node's annotation. @returns whether that succeeded; if not, it is retried */
   readonly touch: (node: string) => Promise<boolean>;
+  readonly log: ExtenderLogger;
   readonly now: () => number;
 }
 
@@ -149,7 +152,7 @@ export class Recheck {
   #schedule(seconds: number): void {
     if (this.#timer !== undefined || this.#stopped || this.#isWriting || this.#improved.size === 0) return;
     const wait = Math.max(seconds, this.#lastWrite + WRITE_INTERVAL_SECONDS - this.#options.now());
-    this.#timer = setTimeout(() => void this.#check(), wait * 1000).unref();
+    this.#timer = setTimeout(() => this.#check().catch(logFailure(this.#options.log)), wait * 1000).unref();
   }
 
   async #check(): Promise<void> {
@@ -185,7 +188,7 @@ export class Recheck {
    * touched recently for a pod is checked again when the next touch for it is due.
    */
   #servedBy(node: string, until: number): WaitingPod[] | undefined {
-    const { wouldFit, now } = this.#options;
+    const { now } = this.#options;
     if (now() >= until) return undefined;
     const fits = this.#checking?.node === node ? this.#checking.fits : new Map<string, boolean>();
     this.#checking = { node, fits };
@@ -200,7 +203,7 @@ export class Recheck {
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
       if (!fits.has(kind) && fits.size < MAX_KINDS) {
         if (now() >= until) return undefined;
-        fits.set(kind, wouldFit(pod.needs, node));
+        fits.set(kind, this.#wouldFit(pod, node));
       }
       if (fits.get(kind) === true) pods.push(pod);
     }
@@ -208,6 +211,17 @@ export class Recheck {
     this.#improved.delete(node);
     if (pods.length === 0 && next < NEVER) this.#improved.set(node, next);
     return pods;
+  }
+
+  /** A prediction that fails must not stop the checks of other pods. */
+  #wouldFit({ uid, needs }: WaitingPod, node: string): boolean {
+    const { wouldFit, log } = this.#options;
+    try {
+      return wouldFit(needs, node);
+    } catch (err) {
+      log.error({ err, uid, node }, 'background work failed');
+      return false;
+    }
   }
 
   #touched(node: string, pods: readonly WaitingPod[]): void {

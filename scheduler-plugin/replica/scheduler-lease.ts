@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events';
 import type { KubeClient } from '../../kube/client.ts';
-import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector, type Watch } from '../../kube/reflector.ts';
 import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
 import { leaseSeconds } from '../../model/lease/timing.ts';
+import { logFailure } from '../../runtime/log.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
 
@@ -30,7 +31,7 @@ export interface ReplicaEvents {
  */
 export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
   readonly #options: SchedulerLeaseOptions;
-  readonly #leases: Reflector<unknown>;
+  readonly #leases: Watch;
   readonly #running = new AbortController();
   readonly #problems: ProblemLog<ExtenderMessages>;
   #holder: string | undefined;
@@ -96,7 +97,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     this.#validUntil = this.#options.now() + leaseSeconds(spec?.leaseDurationSeconds);
     if (identity !== this.#holder) this.#endTerm(identity);
     // Also call it at each renewal, to retry a failed catch-up.
-    if (this.#isOwn(identity)) void this.called();
+    if (this.#isOwn(identity)) this.called().catch(logFailure(this.#options.log));
   }
 
   #endTerm(holder: string | undefined): void {

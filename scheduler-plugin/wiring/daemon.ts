@@ -6,7 +6,7 @@ import { ApiEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
-import { createHttpServer, isOwnHost } from '../../runtime/http-server.ts';
+import { HttpServer, isOwnHost } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { createRegistry, registerServerMetrics } from '../../runtime/metrics.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
@@ -20,7 +20,7 @@ import { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { createExtenderMetrics } from '../telemetry/metrics.ts';
 import type { SchedulerPluginConfig } from './config.ts';
-import { createDecider } from './decider.ts';
+import { Decider } from './decider.ts';
 
 /** A scheduler has a few. */
 const MAX_CONNECTIONS = 64;
@@ -47,7 +47,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
     log,
     now,
   });
-  const decider = createDecider({ config, client, reader, cluster, replica, events, decisions, metrics, log, now });
+  const decider = new Decider({ config, client, reader, cluster, replica, events, decisions, metrics, log, now });
   replica.on('active', () => decider.becameActive());
 
   const { extender, recheck } = decider;
@@ -58,7 +58,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   // Plain HTTP: only processes of its own pod or host can connect to a loopback address.
   const { host, port } = config;
   const handler = onlyForHost(host, app.handler);
-  const server = createHttpServer({ handler, host, port, connections: MAX_CONNECTIONS, log });
+  const server = new HttpServer({ handler, host, port, connections: MAX_CONNECTIONS, log });
   registerServerMetrics(registry, 'plumbline_extender', { bodies, server });
 
   /** Ends expired reservations even without a call, and updates the gauges, once a second. */

@@ -36,9 +36,98 @@ export interface DeciderOptions {
   readonly now: () => number;
 }
 
-/** It starts none of them. */
-export function createDecider(options: DeciderOptions) {
-  const { config, client, reader, cluster, replica, events, decisions, metrics, log, now } = options;
+type Parts = ReturnType<typeof createParts>;
+
+/** What decides about pods and acts on the decisions. `run` starts it. */
+export class Decider {
+  readonly verdicts: NodeVerdicts;
+  readonly extender: Extender;
+  readonly recheck: Recheck;
+  readonly #options: DeciderOptions;
+  readonly #parts: Parts;
+
+  constructor(options: DeciderOptions) {
+    this.#options = options;
+    this.#parts = createParts(options);
+    this.verdicts = this.#parts.verdicts;
+    this.extender = this.#parts.extender;
+    this.recheck = this.#parts.recheck;
+    this.#followState();
+    this.#followCluster();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { masks } = this.#parts;
+    await Promise.all([this.#options.cluster, masks.vms, masks.survey].map((part) => part.run(signal)));
+  }
+
+  /** Call it when this replica has become the active one: it completes the work that another one has left. */
+  becameActive(): void {
+    const { recheck, writer, masks, quarantine } = this.#parts;
+    const { pods, nodes, state } = this.#options.cluster;
+    writer.requeueAll();
+    masks.starts.requeueAll();
+    quarantine.announceAll();
+    recheck.takeOver(pods.values());
+    for (const node of nodes.keys()) {
+      recheck.improved(node);
+      for (const pod of state.startingOn(node)) this.#evictIfStuck(pod);
+    }
+  }
+
+  stop(): void {
+    const { recheck, evictions, writer, dpuHealth, masks } = this.#parts;
+    for (const part of [recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
+  }
+
+  #followState(): void {
+    const { metrics, replica, cluster } = this.#options;
+    const { recheck, exclusions, decisionLog, predictionCheck, dpuHealth, writer, quarantine } = this.#parts;
+    cluster.state
+      .on('improved', (node) => recheck.improved(node))
+      .on('bound', (pod) => void (replica.isActive() && decisionLog.placed(pod)))
+      .on('settled', (uid) => recheck.settled(uid))
+      .on('waiting', (pod) => recheck.unschedulable(pod))
+      .on('starting', (pod) => this.#evictIfStuck(pod))
+      .on('rejected', (pod) => exclusions.add(pod))
+      .on('reservationEnded', (reservation, end) => {
+        metrics.reservationEnds.inc({ end });
+        predictionCheck.ended(reservation, end);
+      })
+      .on('nodeFacts', (node) => {
+        dpuHealth.nodeChanged(node);
+        writer.requeue(node);
+      })
+      .on('quarantined', (node, fault) => quarantine.changed(node, fault));
+  }
+
+  #followCluster(): void {
+    const { cluster, events, replica } = this.#options;
+    const { state } = cluster;
+    const { dpuHealth, writer, masks } = this.#parts;
+    dpuHealth.on('changed', (node, verdict) => {
+      state.setFlag(node, 'dpuDead', verdict?.ready === false);
+      writer.requeue(node);
+      if (verdict?.state === 'dead') for (const pod of state.startingOn(node)) this.#evictIfStuck(pod);
+    });
+    cluster
+      .on(
+        'pod',
+        launcherAnnouncer(events, () => replica.isActive()),
+      )
+      .on('dpuLease', (node, lease) => dpuHealth.leaseChanged(node, lease))
+      .on('pinnings', (node, pinnings) => masks.starts.reported(node, pinnings));
+  }
+
+  #evictIfStuck(pod: PodView): void {
+    const { dpuHealth, evictions } = this.#parts;
+    const why = whyStuck(pod, { state: this.#options.cluster.state, dpuHealth });
+    if (why !== undefined) evictions.consider(pod, why);
+  }
+}
+
+function createParts(options: DeciderOptions) {
+  const { config, client, cluster, replica, events, metrics, log, now } = options;
   const { unpredictable, answers, reservationTimeout } = config;
   const { state, nodes } = cluster;
   const { fleet, faults } = state;
@@ -56,16 +145,8 @@ export function createDecider(options: DeciderOptions) {
   const decisionLog = new DecisionLog(log);
   const exclusions = new NodeExclusions({ fleet, onEnd: (node) => void state.emit('improved', node), log, now });
   const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable, now });
-
-  const writer = new NodeWriter({
-    client,
-    fleet,
-    nodes,
-    dpuHealth,
-    active,
-    announce: agentAnnouncer(events, log),
-    log,
-  });
+  const announce = agentAnnouncer(events, log);
+  const writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active, announce, log });
   const recheck = new Recheck({
     wouldFit: (needs, node) => verdicts.wouldFit(needs, node),
     active,
@@ -73,6 +154,7 @@ export function createDecider(options: DeciderOptions) {
       metrics.rechecks.inc();
       return writer.touch(node);
     },
+    log,
     now,
   });
   const evictions = new Evictions({
@@ -84,64 +166,31 @@ export function createDecider(options: DeciderOptions) {
     onAttempt: (outcome) => metrics.evictions.inc({ outcome }),
     log,
   });
-  const evictIfStuck = (pod: PodView): void => {
-    const why = whyStuck(pod, { state, dpuHealth });
-    if (why !== undefined) evictions.consider(pod, why);
-  };
   const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
   const quarantine = createQuarantine({ faults, events, active, metrics });
   const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
-
-  const judging = { state, cluster, replica, verdicts, recheck, reader, decisions, decisionLog };
-  const extender = new Extender({ ...judging, unpredictable, answers, reservationTimeout, metrics, now });
-
-  state
-    .on('improved', (node) => recheck.improved(node))
-    .on('bound', (pod) => void (active() && decisionLog.placed(pod)))
-    .on('settled', (uid) => recheck.settled(uid))
-    .on('waiting', (pod) => recheck.unschedulable(pod))
-    .on('starting', evictIfStuck)
-    .on('rejected', (pod) => exclusions.add(pod))
-    .on('reservationEnded', (reservation, end) => {
-      metrics.reservationEnds.inc({ end });
-      predictionCheck.ended(reservation, end);
-    })
-    .on('nodeFacts', (node) => {
-      dpuHealth.nodeChanged(node);
-      writer.requeue(node);
-    })
-    .on('quarantined', (node, fault) => quarantine.changed(node, fault));
-  dpuHealth.on('changed', (node, verdict) => {
-    state.setFlag(node, 'dpuDead', verdict?.ready === false);
-    writer.requeue(node);
-    if (verdict?.state === 'dead') for (const pod of state.startingOn(node)) evictIfStuck(pod);
-  });
-  cluster
-    .on('pod', launcherAnnouncer(events, active))
-    .on('dpuLease', (node, lease) => dpuHealth.leaseChanged(node, lease))
-    .on('pinnings', (node, pinnings) => masks.starts.reported(node, pinnings));
-
-  return {
+  const extender = new Extender({
+    ...options,
+    state,
     verdicts,
-    extender,
     recheck,
-    async run(signal: AbortSignal) {
-      await Promise.all([cluster, masks.vms, masks.survey].map((part) => part.run(signal)));
-    },
-    /** Call it when this replica has become the active one: it completes the work that another one has left. */
-    becameActive() {
-      writer.requeueAll();
-      masks.starts.requeueAll();
-      quarantine.announceAll();
-      recheck.takeOver(cluster.pods.values());
-      for (const node of nodes.keys()) {
-        recheck.improved(node);
-        for (const pod of state.startingOn(node)) evictIfStuck(pod);
-      }
-    },
-    stop() {
-      for (const part of [recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
-    },
+    decisionLog,
+    unpredictable,
+    answers,
+    reservationTimeout,
+  });
+  return {
+    dpuHealth,
+    decisionLog,
+    exclusions,
+    verdicts,
+    writer,
+    recheck,
+    evictions,
+    predictionCheck,
+    quarantine,
+    masks,
+    extender,
   };
 }
 

@@ -204,6 +204,8 @@ describe('the rules of a reflector', () => {
     await send('BOOKMARK', thing(''));
     assert.deepEqual([keys(), lists.length], [['other/a', 'greedy/b'], 2]);
     assert.equal(await unreadable(), 1);
+    await send('MODIFIED', inNamespace('greedy', 'b', 'y'.repeat(5000)));
+    assert.equal(reflector.items.get('greedy/b'), big, 'what grows too large keeps its place and its last form');
   });
 
   it('ignores an event without metadata, and continues the watch', async () => {
@@ -214,19 +216,54 @@ describe('the rules of a reflector', () => {
     assert.deepEqual([warnings().map(({ msg }) => msg), watches.length], [['object ignored: it cannot be read'], 1]);
   });
 
-  it('drops an object on which the listener fails, and logs the error', async () => {
+  it('keeps an object on which the listener fails, logs the error, and announces its deletion', async () => {
     listed = [thing('a')];
     const { reflector } = await start({
-      onChange: ({ after }) => {
-        if (after === 'blue') throw new RangeError('no such color');
+      onChange: (change) => {
+        if (change.after === 'blue') throw new RangeError('no such color');
+        changes.push(change);
       },
     });
     await send('MODIFIED', thing('a', 'blue', '2'));
-    assert.equal(reflector.items.has('a'), false);
+    assert.equal(reflector.items.get('a'), 'blue');
     assert.deepEqual(
       warnings().map(({ msg, object }) => [msg, object]),
-      [['object ignored: processing failed', 'a']],
+      [['processing an object failed', 'a']],
     );
+    await send('DELETED', thing('a', 'blue', '3'));
+    assert.deepEqual(changes.at(-1), { key: 'a', before: 'blue', after: undefined });
+  });
+
+  for (const [what, whenUnreadable, kept] of [
+    ['is absent', undefined, undefined],
+    ['has its last form', (_: unknown, before: string | undefined) => before, 'red'],
+    ['has its minimal form', (object: unknown) => (object as { key: string }).key, 'raw'],
+  ] as const) {
+    it(`tells the listener that an object ${what} which becomes unreadable or fails to be projected`, async () => {
+      listed = [thing('a'), thing('b')];
+      const project = ({ color }: { color: string }) => {
+        if (color === 'blue') throw new RangeError('no such color');
+        return color;
+      };
+      const { reflector } = await start({ project, ...(whenUnreadable && { whenUnreadable }) });
+      await send('MODIFIED', { metadata: { name: 'a', resourceVersion: '2' }, key: 'raw' });
+      await send('MODIFIED', { ...thing('b', 'blue', '3'), key: 'raw' });
+      assert.deepEqual(
+        changes.slice(-2),
+        ['a', 'b'].map((key) => ({ key, before: 'red', after: kept })),
+      );
+      assert.deepEqual([reflector.items.get('a'), await unreadable()], [kept, 2]);
+    });
+  }
+
+  it('lists again after a line of the watch that cannot be read, and skips a listed object without a name', async () => {
+    await start();
+    listed = [thing('a'), { metadata: { name: 7 } }];
+    watches[0]?.write('{"type":"ADDED","object":{"metadata":{"name":7}}}\n');
+    await settle();
+    await pass(0.5);
+    assert.deepEqual([lists.length, watches.at(-1)?.query['resourceVersion']], [2, 'list-2']);
+    assert.deepEqual(changes, [{ key: 'a', before: undefined, after: 'red' }]);
   });
 
   it('resumes from the last version that an event named', async () => {

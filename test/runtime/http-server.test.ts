@@ -1,20 +1,21 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request as httpRequest, type RequestListener } from 'node:http';
 import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { mock } from 'node:test';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
-import { CertificateError } from '../../runtime/certificate.ts';
-import { createServingDaemon, type DrainTimes } from '../../runtime/daemon.ts';
-import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { CertificateError, ServingCertificate } from '../../runtime/certificate.ts';
+import { createServingDaemon, type DrainTimes, runDaemon } from '../../runtime/daemon.ts';
+import { HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { sleep } from '../../runtime/time.ts';
 import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
 import { replaceFile, tempDirectories } from '../support/files.ts';
-import { silent } from '../support/logger.ts';
+import { recordingLogger, silent } from '../support/logger.ts';
 
 const authority = createCertificateAuthority('test');
 describe('an HTTPS server with a renewed certificate', () => {
@@ -32,7 +33,7 @@ describe('an HTTPS server with a renewed certificate', () => {
     folder = temp();
     write(authority.issue(['localhost', '127.0.0.1']));
     const handler = (_request: unknown, response: { end: (text: string) => void }) => response.end('ok');
-    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, certificate: files(), log: silent });
+    server = new HttpServer({ handler, host: '127.0.0.1', port: 0, certificate: files(), log: silent });
     await server.start();
   });
   afterEach(() => server.stop(0));
@@ -90,7 +91,7 @@ describe('an HTTPS server with a renewed certificate', () => {
 
   it('does not start with a pair that does not match, and reports it', async () => {
     writeFileSync(files().keyFile, authority.issue(['localhost']).key);
-    const other = createHttpServer({
+    const other = new HttpServer({
       handler: () => undefined,
       host: '127.0.0.1',
       port: 0,
@@ -103,9 +104,45 @@ describe('an HTTPS server with a renewed certificate', () => {
     );
   });
 });
+describe('a certificate whose directory cannot be watched', () => {
+  const temp = tempDirectories();
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('is read at once for a change before the watch, and then once a minute', async () => {
+    const folder = join(temp(), 'certificates');
+    const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+    const write = ({ cert, key }: KeyedCertificate) => {
+      mkdirSync(folder, { recursive: true });
+      replaceFile(files.certFile, cert);
+      replaceFile(files.keyFile, key);
+      return cert;
+    };
+    const { log, lines } = recordingLogger();
+    const read: string[] = [];
+    write(authority.issue(['localhost']));
+    const certificate = new ServingCertificate(files, log);
+    await certificate.load();
+    const early = write(authority.issue(['localhost']));
+    certificate.watch(async ({ cert }) => void read.push(String(cert)));
+    const readingAfter = async (milliseconds: number, count: number) => {
+      mock.timers.tick(milliseconds);
+      for (let turn = 0; turn < 10_000 && read.length < count; turn++) await setImmediate();
+    };
+    await readingAfter(0, 1);
+    assert.deepEqual(read, [early]);
+    rmSync(folder, { recursive: true });
+    await readingAfter(60_000, 2);
+    const late = write(authority.issue(['localhost']));
+    await readingAfter(60_000, 2);
+    certificate.stop();
+    assert.deepEqual(read, [early, late]);
+    assert.ok(lines.length > 0, 'the missing files are in the log');
+  });
+});
 describe('an HTTP server that stops', () => {
   it('finishes a request in progress and closes kept-alive connections', async () => {
-    const server = createHttpServer({
+    const server = new HttpServer({
       handler: (_request, response) => void sleep(0.2).then(() => response.end('done')),
       host: '127.0.0.1',
       port: 0,
@@ -127,7 +164,7 @@ describe('an HTTP server that stops', () => {
   });
 
   it('answers a request that has arrived on a kept-alive connection but is not read yet', async () => {
-    const server = createHttpServer({
+    const server = new HttpServer({
       handler: (_request, response) => void response.end('done'),
       host: '127.0.0.1',
       port: 0,
@@ -157,7 +194,7 @@ const QUIET = 1;
 describe('a serving daemon that is stopped', () => {
   const start = async (drain: DrainTimes) => {
     const handler: RequestListener = (_request, response) => response.end('ok');
-    const server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    const server = new HttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
     let closed = 0;
     const daemon = createServingDaemon({
       server,
@@ -196,6 +233,37 @@ describe('a serving daemon that is stopped', () => {
     assert.equal(closed(), 1);
     assert.ok(answered > 0);
     await assert.rejects(call());
+  });
+
+  it('exits with status 1 if its work fails', async () => {
+    const { log, lines } = recordingLogger();
+    const server = new HttpServer({ handler: () => undefined, host: '127.0.0.1', port: 0, log });
+    const daemon = createServingDaemon({
+      server,
+      probes: { host: '127.0.0.1', port: 0 },
+      notReady: () => undefined,
+      registry: createRegistry(),
+      run: async () => Promise.reject(new Error('a mistake')),
+      close: async () => undefined,
+      drain: { quiet: 0, most: 0 },
+      log,
+    });
+    const exited = new Promise((resolve) => {
+      mock.method(process, 'exit', (status: number) => resolve(status));
+    });
+    const signals = ['SIGTERM', 'SIGINT'] as const;
+    const before = signals.map((signal) => process.listeners(signal));
+    await runDaemon(daemon, { log });
+    assert.equal(await exited, 1);
+    mock.restoreAll();
+    for (const [i, signal] of signals.entries()) {
+      for (const added of process.listeners(signal).filter((one) => !before[i]?.includes(one)))
+        process.off(signal, added);
+    }
+    assert.deepEqual(
+      lines.filter(({ level }) => level === 60).map(({ msg, err }) => [msg, (err as Error).message]),
+      [['the daemon’s work failed; stopping', 'a mistake']],
+    );
   });
 
   it('finally closes even if calls keep arriving', async () => {

@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import express, { type ErrorRequestHandler } from 'express';
 import { hasAllowedName, parseNames } from '../../runtime/certificate.ts';
-import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { HttpServer } from '../../runtime/http-server.ts';
 import { JsonBodies, type JsonBodiesOptions } from '../../runtime/json-bodies.ts';
 import { assertBoundedJson, BodyError } from '../../runtime/json-bounds.ts';
 import { sleep } from '../../runtime/time.ts';
@@ -50,7 +50,7 @@ describe('JSON bodies', () => {
       }),
     );
     app.use(fail);
-    server = createHttpServer({ handler: app, host: '0.0.0.0', port: 0, connections, log: silent });
+    server = new HttpServer({ handler: app, host: '0.0.0.0', port: 0, connections, log: silent });
     await server.start();
   };
   afterEach(async () => {
@@ -223,7 +223,7 @@ describe('client names', () => {
 
   const ask = async (allowed: string, client?: { cert: string; key: string }) => {
     const [certFile, keyFile, clientCaFile] = ['tls.crt', 'tls.key', 'ca.crt'].map((file) => join(folder, file));
-    server = createHttpServer({
+    server = new HttpServer({
       handler: (_request, response) => response.end('ok'),
       host: '127.0.0.1',
       port: 0,

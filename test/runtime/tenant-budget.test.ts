@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
-import { createFairIntake } from '../../runtime/fair-intake.ts';
+import { FairIntake } from '../../runtime/fair-intake.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 
 /** A value of about so many bytes. */
@@ -32,6 +32,16 @@ describe('a budget of memory for tenants', () => {
     fill(budget, 'greedy');
     assert.ok(budget.put('a', 'vm', bytes(7 * MIB)));
     assert.equal(budget.put('a', 'vm', bytes(9 * MIB)), false);
+  });
+
+  it('leaves an entry that grows too large as it was, and keeps a small one that must be kept', () => {
+    const budget = new TenantBudget(16 * MIB);
+    fill(budget, 'a');
+    const before = budget.bytes;
+    assert.equal(budget.put('a', 'entry-0', bytes(MIB)), false);
+    assert.equal(budget.bytes, before);
+    budget.keep('a', 'entry-0', bytes(65 * 1024));
+    assert.equal(budget.bytes, before + 1024);
   });
 
   it('has all its memory again when the entries have gone', () => {
@@ -70,7 +80,7 @@ describe('the intake of reports', () => {
 
   it('limits a node that floods it to its share, takes its newest report, and lets other nodes through', async () => {
     const taken: string[] = [];
-    const intake = createFairIntake<string>((node, report) => {
+    const intake = new FairIntake<string>((node, report) => {
       taken.push(`${node} ${report}`);
       const milliseconds = node === 'noisy' ? 50 : 0.2;
       times.now += milliseconds;
@@ -90,7 +100,7 @@ describe('the intake of reports', () => {
 
   it('does not charge a node for the time in which this process had no processor', () => {
     const taken: string[] = [];
-    const intake = createFairIntake<string>((_, report) => {
+    const intake = new FairIntake<string>((_, report) => {
       taken.push(`${report}`);
       times.now += 2700;
       times.spent += 1;

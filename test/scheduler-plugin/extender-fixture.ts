@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import type { UnpredictablePolicy } from '../../model/placement/verdict.ts';
-import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
@@ -214,7 +214,7 @@ export function useServer() {
   let answering: RequestListener = () => undefined;
   before(async () => {
     const handler: RequestListener = (call, response) => answering(call, response);
-    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    server = new HttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
     await server.start();
   });
   after(() => server.stop(0));

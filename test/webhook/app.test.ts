@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHttpServer, type HttpServer } from '../../runtime/http-server.ts';
+import { HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createWebhookApp, createWebhookMetrics, PATHS } from '../../webhook/app.ts';
 import { type AdmissionAnswer, decodeReview, type Review, refused } from '../../webhook/review/admission-review.ts';
@@ -35,7 +35,7 @@ describe('the webhook over HTTP', () => {
       metrics,
       log,
     });
-    server = createHttpServer({ handler, host: '127.0.0.1', port: 0, log });
+    server = new HttpServer({ handler, host: '127.0.0.1', port: 0, log });
     await server.start();
   });
   after(() => server.stop(0));

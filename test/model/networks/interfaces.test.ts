@@ -55,6 +55,7 @@ describe('affinity', () => {
     const affinities = parseAffinities('{"dpdk-east":"required","mgmt":"none","x":"preferred"}');
     assert.deepEqual(Object.fromEntries(affinities), { 'dpdk-east': 'required', mgmt: 'none', x: 'preferred' });
     assert.equal(parseAffinities(' ').size, 0);
+    assert.equal(parseAffinities('{"__proto__":"required"}').get('__proto__'), 'required');
   });
 
   const many = (count: number) =>

@@ -69,7 +69,10 @@ function evictionsOf({ policy = 'evict', ...answers }: Setting = {}) {
       flush: async () => undefined,
     },
     policy,
-    stuck: (pod) => (pod.uid === state.started ? undefined : { pod: { ...pod, version: state.version }, why }),
+    stuck: (pod) => {
+      if (pod.uid === 'mistake') throw new RangeError('a mistake');
+      return pod.uid === state.started ? undefined : { pod: { ...pod, version: state.version }, why };
+    },
     active: () => state.active,
     onAttempt: (outcome) => void outcomes?.push(outcome),
     log: silent,
@@ -93,6 +96,13 @@ const useMockTimers = () => {
 
 describe('evictions', () => {
   useMockTimers();
+
+  it('continue after an unexpected error', async () => {
+    const { evictions, pods, pass } = evictionsOf();
+    for (const uid of ['mistake', 'a']) evictions.consider(startOf(uid), why);
+    await pass(3);
+    assert.deepEqual(pods(), ['a']);
+  });
 
   it('apply only to the pod with that uid, and record an Event on it', async () => {
     const { evictions, calls, events, outcomes, pass } = evictionsOf();

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { FairQueue, WorkQueue } from '../../../scheduler-plugin/controllers/fair-queue.ts';
+import { silent } from '../../support/logger.ts';
 
 /** A queue of the texts, each in the namespace that it begins with. */
 const queueOf = (...texts: readonly string[]) => {
@@ -71,16 +72,31 @@ describe('work by key', () => {
   const setUp = (atATime: number) => {
     const begun: string[] = [];
     const open = new Map<string, () => void>();
-    const work = new WorkQueue((key) => {
-      begun.push(key);
-      return new Promise<void>((resolve) => open.set(key, resolve));
-    }, atATime);
+    const work = new WorkQueue(
+      (key) => {
+        begun.push(key);
+        return new Promise<void>((resolve, reject) => {
+          open.set(key, key === 'fails' ? () => reject(new Error('a mistake')) : resolve);
+        });
+      },
+      atATime,
+      silent,
+    );
     const end = async (key: string) => {
       open.get(key)?.();
       await setImmediate();
     };
     return { work, begun, end };
   };
+
+  it('continues after work that fails, also for its key', async () => {
+    const { work, begun, end } = setUp(1);
+    for (const key of ['fails', 'b', 'fails']) work.add(key);
+    await end('fails');
+    await end('b');
+    work.add('fails');
+    assert.deepEqual(begun, ['fails', 'b', 'fails']);
+  });
 
   it('runs for a limited number of keys at a time, and once more for a key that was added meanwhile', async () => {
     const { work, begun, end } = setUp(2);

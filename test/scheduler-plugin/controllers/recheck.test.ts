@@ -3,6 +3,7 @@ import { mock } from 'node:test';
 import type { PodNeeds } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { Recheck } from '../../../scheduler-plugin/controllers/recheck.ts';
+import { silent } from '../../support/logger.ts';
 import { podId, podOf, reader, viewOf, withUid } from '../extender-fixture.ts';
 
 const needs = reader.read(podOf('4'));
@@ -25,6 +26,7 @@ function recheckOf(fits: (node: string, needs: PodNeeds) => boolean = () => true
       times.push(Math.round(clock.now * 10) / 10);
       return state.writes;
     },
+    log: silent,
     now: () => clock.now,
   });
   const pass = async (seconds: number) => {
@@ -51,6 +53,18 @@ describe('recheck', () => {
     state.active = true;
     recheck.improved('n2');
     await pass(10);
+    assert.deepEqual(touched, ['n2']);
+  });
+
+  it('continues with other pods after a prediction that fails', async () => {
+    const { recheck, touched, pass } = recheckOf((node, { key }) => {
+      if (key !== needs.key) throw new RangeError('a mistake');
+      return node === 'n2';
+    });
+    recheck.waits(podId('mistake'), { ...needs, key: 'mistake' });
+    recheck.waits(podId('a'), needs);
+    for (const node of ['n1', 'n2']) recheck.improved(node);
+    await pass(3);
     assert.deepEqual(touched, ['n2']);
   });
 

@@ -15,7 +15,7 @@ import { parseExtenderArgs } from '../../../scheduler-plugin/extender/args.ts';
 import { Decisions } from '../../../scheduler-plugin/filter/decisions.ts';
 import { createExtenderMetrics } from '../../../scheduler-plugin/telemetry/metrics.ts';
 import { parseSchedulerPluginConfig } from '../../../scheduler-plugin/wiring/config.ts';
-import { createDecider } from '../../../scheduler-plugin/wiring/decider.ts';
+import { Decider } from '../../../scheduler-plugin/wiring/decider.ts';
 import { type ApiFixture, startApi } from '../../kube/api-fixture.ts';
 import { eventually } from '../../support/eventually.ts';
 import { silent } from '../../support/logger.ts';
@@ -44,7 +44,7 @@ interface Item {
 describe('the parts of the extender together', () => {
   let api: ApiFixture;
   let cluster: Cluster;
-  let decider: ReturnType<typeof createDecider>;
+  let decider: Decider;
   let running: Promise<unknown>;
   let ending: AbortController;
   const events: string[] = [];
@@ -77,7 +77,7 @@ describe('the parts of the extender together', () => {
     const { dpuLeaseNamespace } = config;
     const common = { client, reader, log: silent, now: () => clock.now };
     cluster = new Cluster({ ...common, state: new ClusterState(silent), dpuLeaseNamespace });
-    decider = createDecider({
+    decider = new Decider({
       ...common,
       config,
       cluster,
