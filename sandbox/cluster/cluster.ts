@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Components } from '../api-server/schema-check.ts';
-import { createApiServer } from '../api-server/server.ts';
+import { ApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
 import { createCertificateAuthority } from '../certificates.ts';
 import { createLocalClient } from '../clients/local-client.ts';
@@ -29,7 +29,7 @@ export function createSandbox(options: SandboxOptions) {
   const routes = new Map<string, Endpoint>();
   const resolveService = (namespace: string, name: string) => routes.get(`${namespace}/${name}`);
   const kubelets = new Map<string, EmulatedNode['kubelet']>();
-  const server = createApiServer({
+  const server = new ApiServer({
     resolveService,
     onFault,
     localPort: (pod, port) => options.processes?.localPort(pod, port),
