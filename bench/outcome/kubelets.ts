@@ -8,7 +8,7 @@ import { countDevices, type DeviceResource } from '../../node-agent/assignments/
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
-import { type EmulatedKubelet, rulesOf } from '../../sandbox/kubelet/managers.ts';
+import { type EmulatedKubeletSettings, rulesOf } from '../../sandbox/kubelet/managers.ts';
 import { nodeObjectOf } from '../../sandbox/kubelet/node-object.ts';
 import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandbox/kubelet/pod-worker.ts';
 import type { KubePod } from '../../sandbox/objects.ts';
@@ -25,7 +25,7 @@ export interface Kubelets {
 
 export interface KubeletNode {
   readonly name: string;
-  readonly settings: EmulatedKubelet;
+  readonly settings: EmulatedKubeletSettings;
   /** Changes with every admission and release. */
   readonly state: KubeletState;
   /** Admitted pods that still exist. */
@@ -80,7 +80,7 @@ export function createKubelets(options: KubeletsOptions): Kubelets {
   };
 }
 
-function settingsOf(fleet: Fleet): EmulatedKubelet {
+function settingsOf(fleet: Fleet): EmulatedKubeletSettings {
   return {
     version: VERSION,
     host: createHost(hostOf(fleet)),

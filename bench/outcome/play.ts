@@ -14,7 +14,7 @@ import {
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
-import { createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
+import { VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { startControlPlane } from '../../test/real/control-plane.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
 import { silent } from '../../test/support/logger.ts';
@@ -83,7 +83,7 @@ export async function play({ contender, fleet, stream, progress, ...options }: P
     stops.push(() => prepared.publisher.stop());
     const placement = await prepared.start();
     stops.push(() => placement.stop());
-    const controller = createVirtController({ client, onFault });
+    const controller = new VirtController({ client, onFault });
     controller.start();
     stops.push(() => controller.stop());
     // Time for schedulers to read the nodes and for the extender to label them.

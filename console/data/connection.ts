@@ -15,50 +15,61 @@ export interface PageConnectionOptions {
 const SILENCE_MILLISECONDS = 16_000;
 const RETRY_MILLISECONDS = 2000;
 
-/** Gets all records again after an interruption; without any event or heartbeat it reconnects. */
-export function connect({ onRecords, onAnew, onReady, onState }: PageConnectionOptions): void {
-  let source: EventSource | undefined;
+/**
+ * The page's connection to its server. It gets all records again after an interruption; without any event or heartbeat
+ * it reconnects. It ends with the page.
+ */
+export class PageConnection {
+  readonly #options: PageConnectionOptions;
+  #source: EventSource | undefined;
   // Not the monotonic clock, which stands still while the computer sleeps.
-  let lastMessage = Date.now();
-  let opened = lastMessage;
-  let again: ReturnType<typeof setTimeout> | undefined;
+  #lastMessage = Date.now();
+  #opened = this.#lastMessage;
+  #retry: ReturnType<typeof setTimeout> | undefined;
 
-  const open = () => {
-    clearTimeout(again);
-    source?.close();
-    opened = Date.now();
-    source = new EventSource('/events');
+  constructor(options: PageConnectionOptions) {
+    this.#options = options;
+    setInterval(() => this.#reopenIfSilent(), SILENCE_MILLISECONDS / 4);
+    document.addEventListener('visibilitychange', () => this.#reopenIfSilent());
+    this.#open();
+  }
+
+  #open(): void {
+    clearTimeout(this.#retry);
+    this.#source?.close();
+    this.#opened = Date.now();
+    const source = new EventSource('/events');
+    this.#source = source;
+    const { onRecords, onAnew, onReady, onState } = this.#options;
     const on = (event: string, act: (data: string) => void) =>
-      source?.addEventListener(event, ({ data }: MessageEvent<string>) => {
-        lastMessage = Date.now();
+      source.addEventListener(event, ({ data }: MessageEvent<string>) => {
+        this.#lastMessage = Date.now();
         act(data);
       });
     on('hello', (data) => {
       const { wire } = JSON.parse(data) as { readonly wire: number };
       if (wire === WIRE_VERSION) return onAnew();
-      source?.close();
-      onState('outdated', lastMessage);
+      source.close();
+      onState('outdated', this.#lastMessage);
     });
     on('message', (data) => onRecords(JSON.parse(data) as readonly WireRecord[]));
     on('ready', () => {
-      onState('live', lastMessage);
+      onState('live', this.#lastMessage);
       onReady();
     });
     on('beat', () => undefined);
     source.addEventListener('error', () => {
-      onState('broken', lastMessage);
+      onState('broken', this.#lastMessage);
       // The browser stops retrying after an HTTP error, such as the one for too many open pages.
-      source?.close();
-      again = setTimeout(open, RETRY_MILLISECONDS);
+      source.close();
+      this.#retry = setTimeout(() => this.#open(), RETRY_MILLISECONDS);
     });
-  };
-  const look = () => {
-    const isSilent = Date.now() - Math.max(opened, lastMessage) >= SILENCE_MILLISECONDS;
-    if (source?.readyState !== EventSource.OPEN || !isSilent) return;
-    onState('broken', lastMessage);
-    open();
-  };
-  setInterval(look, SILENCE_MILLISECONDS / 4);
-  document.addEventListener('visibilitychange', look);
-  open();
+  }
+
+  #reopenIfSilent(): void {
+    const isSilent = Date.now() - Math.max(this.#opened, this.#lastMessage) >= SILENCE_MILLISECONDS;
+    if (this.#source?.readyState !== EventSource.OPEN || !isSilent) return;
+    this.#options.onState('broken', this.#lastMessage);
+    this.#open();
+  }
 }

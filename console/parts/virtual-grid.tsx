@@ -37,23 +37,10 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
   const chosen = items.findIndex(isChosen);
   const id = useId();
   const grid = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ top: 0, height: 600 });
+  const view = useVisiblePart(grid);
   const [at, setAt] = useState(0);
   const active = Math.min(at, count - 1);
   const activeItem = items[active];
-
-  useLayoutEffect(() => {
-    const element = grid.current;
-    if (element === null) return undefined;
-    const measure = () => setView({ top: element.scrollTop, height: element.clientHeight });
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    element.addEventListener('scroll', measure, { passive: true });
-    return () => {
-      observer.disconnect();
-      element.removeEventListener('scroll', measure);
-    };
-  }, []);
   useEffect(() => {
     if (chosen >= 0) setAt(chosen);
   }, [chosen]);
@@ -61,39 +48,17 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
   const moveTo = (to: number) => {
     const index = Math.max(0, Math.min(count - 1, to));
     setAt(index);
-    const element = grid.current;
-    if (element === null) return;
-    const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
-    const head = element.querySelector<HTMLElement>('.grid-head')?.offsetHeight ?? 0;
-    if (top < element.scrollTop) element.scrollTop = top;
-    else if (bottom > element.scrollTop + element.clientHeight - head) {
-      element.scrollTop = bottom - element.clientHeight + head;
-    }
-  };
-  const page = Math.max(1, Math.floor(view.height / rowHeight) - 2);
-  const keys: Readonly<Record<string, () => void>> = {
-    ArrowDown: () => moveTo(active + 1),
-    ArrowUp: () => moveTo(active - 1),
-    PageDown: () => moveTo(active + page),
-    PageUp: () => moveTo(active - page),
-    Home: () => moveTo(0),
-    End: () => moveTo(count - 1),
-    Enter: () => activeItem && onChoose(activeItem),
-    ' ': () => activeItem && onChoose(activeItem),
+    if (grid.current !== null) scrollToRow(grid.current, index, rowHeight);
   };
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLDivElement>) => {
-    const act = event.target === event.currentTarget ? keys[event.key] : undefined;
-    if (act === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target !== event.currentTarget || event.ctrlKey || event.metaKey || event.altKey) return;
+    const isChoice = event.key === 'Enter' || event.key === ' ';
+    const to = targetOf(event.key, active, { count, page: Math.max(1, Math.floor(view.height / rowHeight) - 2) });
+    if (!isChoice && to === undefined) return;
     event.preventDefault();
-    act();
+    if (to !== undefined) moveTo(to);
+    else if (activeItem) onChoose(activeItem);
   };
-
-  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE_ROWS);
-  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE_ROWS);
-  const indexes = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
-  // Screen readers need the active row, wherever the list was scrolled to.
-  if (active >= 0 && (active < first || active >= last)) indexes.push(active);
-  const drawn = indexes.map((index) => ({ index, item: items[index]! }));
 
   return (
     <div
@@ -110,29 +75,28 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
     >
       <Head columns={columns} />
       <div role="rowgroup" class="grid-body" style={{ height: `${count * rowHeight}px` }}>
-        {drawn.map(({ index, item }) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the grid itself takes the keys
-          <div
-            key={keyOf(item)}
-            id={`${id}-${keyOf(item)}`}
-            role="row"
-            class={index === active ? 'row is-active' : 'row'}
-            tabIndex={-1}
-            aria-rowindex={index + 2}
-            aria-selected={index === chosen}
-            style={{ transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
-            onClick={() => {
-              setAt(index);
-              onChoose(item);
-            }}
-          >
-            {cells(item).map((content, column) => (
-              <div key={columns[column]?.key} role="gridcell" class={`cell cell-${columns[column]?.key}`} tabIndex={-1}>
-                {content}
-              </div>
-            ))}
-          </div>
-        ))}
+        {renderedRows(view, { count, active, rowHeight }).map((index) => {
+          const item = items[index]!;
+          return (
+            // biome-ignore lint/a11y/useKeyWithClickEvents: the grid itself takes the keys
+            <div
+              key={keyOf(item)}
+              id={`${id}-${keyOf(item)}`}
+              role="row"
+              class={index === active ? 'row is-active' : 'row'}
+              tabIndex={-1}
+              aria-rowindex={index + 2}
+              aria-selected={index === chosen}
+              style={{ transform: `translateY(${index * rowHeight}px)`, height: `${rowHeight}px` }}
+              onClick={() => {
+                setAt(index);
+                onChoose(item);
+              }}
+            >
+              <Cells columns={columns} contents={cells(item)} />
+            </div>
+          );
+        })}
         {count === 0 && (
           <div role="row" class="row is-empty" tabIndex={-1}>
             <div role="gridcell" class="cell" tabIndex={-1}>
@@ -143,6 +107,78 @@ export function VirtualGrid<Item>(props: VirtualGridProps<Item>) {
       </div>
     </div>
   );
+}
+
+function Cells(props: { readonly columns: readonly Column[]; readonly contents: readonly ComponentChildren[] }) {
+  const { columns, contents } = props;
+  return contents.map((content, column) => (
+    <div key={columns[column]?.key} role="gridcell" class={`cell cell-${columns[column]?.key}`} tabIndex={-1}>
+      {content}
+    </div>
+  ));
+}
+
+interface VisiblePart {
+  readonly top: number;
+  readonly height: number;
+}
+
+/** The scroll position and the height of an element, in pixels, at its last change. */
+function useVisiblePart(element: { readonly current: HTMLElement | null }): VisiblePart {
+  const [view, setView] = useState({ top: 0, height: 600 });
+  useLayoutEffect(() => {
+    const { current } = element;
+    if (current === null) return undefined;
+    const measure = () => setView({ top: current.scrollTop, height: current.clientHeight });
+    const observer = new ResizeObserver(measure);
+    observer.observe(current);
+    current.addEventListener('scroll', measure, { passive: true });
+    return () => {
+      observer.disconnect();
+      current.removeEventListener('scroll', measure);
+    };
+  }, []);
+  return view;
+}
+
+function renderedRows(
+  view: VisiblePart,
+  { count, active, rowHeight }: { readonly count: number; readonly active: number; readonly rowHeight: number },
+): number[] {
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - SPARE_ROWS);
+  const last = Math.min(count, Math.ceil((view.top + view.height) / rowHeight) + SPARE_ROWS);
+  const rows = Array.from({ length: Math.max(0, last - first) }, (_, k) => first + k);
+  // Screen readers need the active row, wherever the list was scrolled to.
+  if (active >= 0 && (active < first || active >= last)) rows.push(active);
+  return rows;
+}
+
+function targetOf(key: string, active: number, rows: { readonly count: number; readonly page: number }) {
+  switch (key) {
+    case 'ArrowDown':
+      return active + 1;
+    case 'ArrowUp':
+      return active - 1;
+    case 'PageDown':
+      return active + rows.page;
+    case 'PageUp':
+      return active - rows.page;
+    case 'Home':
+      return 0;
+    case 'End':
+      return rows.count - 1;
+    default:
+      return undefined;
+  }
+}
+
+function scrollToRow(element: HTMLElement, index: number, rowHeight: number): void {
+  const [top, bottom] = [index * rowHeight, (index + 1) * rowHeight];
+  const head = element.querySelector<HTMLElement>('.grid-head')?.offsetHeight ?? 0;
+  if (top < element.scrollTop) element.scrollTop = top;
+  else if (bottom > element.scrollTop + element.clientHeight - head) {
+    element.scrollTop = bottom - element.clientHeight + head;
+  }
 }
 
 const SORT_MARKS = { ascending: '↑', descending: '↓' } as const;

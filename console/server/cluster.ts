@@ -3,7 +3,7 @@ import { hasReadyReplica, isDpuHost } from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
-import { cacheProblem, createReflector } from '../../kube/reflector.ts';
+import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
 import { createReportReflector } from '../../kube/report-reflector.ts';
 import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
@@ -62,10 +62,9 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     log,
     now,
   });
-  const agents = new AgentHealth();
-  const leader = createLeader();
+  const silence = new SilentAgents(feed, now);
+  const leader = new Leader();
   const draCpu = new Set<string>();
-  let stale: ReadonlySet<string> = new Set();
   const staleness = createStaleness(problems, now);
 
   const taken = createReports((node) => feed.nodeChanged(node));
@@ -91,9 +90,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
       const name = key.slice(NAMESPACE.length + 1);
       if (name === SCHEDULER) leader.changed(after, now());
       if (!name.startsWith(AGENT_LEASE_PREFIX)) return;
-      const node = name.slice(AGENT_LEASE_PREFIX.length);
-      if (after) agents.changed({ node, renewTime: after.renewTime, duration: after.leaseDurationSeconds }, now());
-      else if (!nodes.items.has(node)) agents.forget(node);
+      silence.leaseChanged(name.slice(AGENT_LEASE_PREFIX.length), after, nodes.items);
     },
   });
   const { instances, machines, deployments } = createStartReflectors(shared, feed);
@@ -111,24 +108,10 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
   const all = Object.entries(kinds).filter(([kind]) => !without.has(kind as OptionalKind));
   const readable = () => all.filter(([kind]) => !forbidden.has(kind as OptionalKind));
 
-  /** Nodes whose agent the extender calls silent, while no renewal of its Lease was observed here. */
-  const silentAtStart = () =>
-    [...nodes.items].flatMap(([name, { agentReady }]) =>
-      agentReady === 'False' && !agents.hasRenewed(name) ? [name] : [],
-    );
-
-  const sweep = async (signal: AbortSignal): Promise<void> => {
-    while (!signal.aborted) {
-      await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
-      const before = stale;
-      stale = new Set([...agents.stale(now(), leases.lastHeard), ...silentAtStart()]);
-      for (const node of [...stale, ...before]) if (stale.has(node) !== before.has(node)) feed.nodeChanged(node);
-    }
-  };
-
   return {
     async run(signal: AbortSignal) {
-      await Promise.all([...all.map(([, reflector]) => reflector.run(signal)), sweep(signal)]);
+      const sweep = silence.sweep(nodes.items, leases, signal);
+      await Promise.all([...all.map(([, reflector]) => reflector.run(signal)), sweep]);
     },
     /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
     get missing() {
@@ -147,7 +130,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     notReady: () => [...deployments.items.values()].filter((name) => name !== undefined).sort(),
     forbidden: forbidden as ReadonlySet<OptionalKind>,
     get stale() {
-      return stale;
+      return silence.nodes;
     },
     renewTime: (node: string) => leases.items.get(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${node}`)?.renewTime,
     draCpu: draCpu as ReadonlySet<string>,
@@ -220,22 +203,75 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
 
 type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
 
-function createLeader() {
-  const health = new AgentHealth();
-  let pod: string | null | undefined;
-  return {
-    changed(lease: LeaseSpec | undefined, now: number) {
-      if (lease === undefined) {
-        pod = undefined;
-        health.forget(SCHEDULER);
-        return;
+type ShownNodes = ReadonlyMap<string, ReturnType<typeof shownNode>>;
+
+/**
+ * The pod that leads plumbline-scheduler. Owner: its Lease, whose renewals are observed here. Age: as that of an agent's
+ * Lease. End: the Lease is deleted.
+ */
+class Leader {
+  readonly #health = new AgentHealth();
+  #pod: string | null | undefined;
+
+  changed(lease: LeaseSpec | undefined, now: number): void {
+    if (lease === undefined) {
+      this.#pod = undefined;
+      this.#health.forget(SCHEDULER);
+      return;
+    }
+    const { holderIdentity: holder = '', renewTime, leaseDurationSeconds: duration } = lease;
+    this.#pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
+    this.#health.changed({ node: SCHEDULER, renewTime, duration }, now);
+  }
+
+  /** @param lastMessage of the watch of Leases @returns null: no leader; undefined: no such Lease */
+  pod(now: number, lastMessage: number | undefined): string | null | undefined {
+    return this.#pod && this.#health.stale(now, lastMessage).has(SCHEDULER) ? null : this.#pod;
+  }
+}
+
+/**
+ * The nodes whose agent is silent. Owner: the agents' Leases, whose renewals are observed here; until the first one is,
+ * the extender's condition decides. Age: checked every second. End: the Lease and the Node are deleted.
+ */
+class SilentAgents {
+  readonly #health = new AgentHealth();
+  readonly #feed: Pick<Feed, 'nodeChanged'>;
+  readonly #now: () => number;
+  #nodes: ReadonlySet<string> = new Set();
+
+  constructor(feed: Pick<Feed, 'nodeChanged'>, now: () => number) {
+    this.#feed = feed;
+    this.#now = now;
+  }
+
+  get nodes(): ReadonlySet<string> {
+    return this.#nodes;
+  }
+
+  leaseChanged(node: string, lease: LeaseSpec | undefined, nodes: ReadonlyMap<string, unknown>): void {
+    if (lease) {
+      const { renewTime, leaseDurationSeconds: duration } = lease;
+      this.#health.changed({ node, renewTime, duration }, this.#now());
+    } else if (!nodes.has(node)) this.#health.forget(node);
+  }
+
+  async sweep(nodes: ShownNodes, leases: Pick<Reflector<LeaseSpec>, 'lastHeard'>, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
+      const before = this.#nodes;
+      this.#nodes = new Set([...this.#health.stale(this.#now(), leases.lastHeard), ...this.#silentAtStart(nodes)]);
+      for (const node of [...this.#nodes, ...before]) {
+        if (this.#nodes.has(node) !== before.has(node)) this.#feed.nodeChanged(node);
       }
-      const { holderIdentity: holder = '', renewTime, leaseDurationSeconds: duration } = lease;
-      pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
-      health.changed({ node: SCHEDULER, renewTime, duration }, now);
-    },
-    /** @param lastMessage of the watch of Leases @returns null: no leader; undefined: no such Lease */
-    pod: (now: number, lastMessage: number | undefined) =>
-      pod && health.stale(now, lastMessage).has(SCHEDULER) ? null : pod,
-  };
+    }
+  }
+
+  /** Nodes whose agent the extender calls silent, while no renewal of its Lease was observed here. */
+  #silentAtStart(nodes: ShownNodes): string[] {
+    const silent = [...nodes].filter(
+      ([name, { agentReady }]) => agentReady === 'False' && !this.#health.hasRenewed(name),
+    );
+    return silent.map(([name]) => name);
+  }
 }

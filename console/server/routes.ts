@@ -5,7 +5,7 @@ import { isOwnHost } from '../../runtime/http-server.ts';
 import type { Feed } from './feed.ts';
 import type { ConsoleLogger } from './log-messages.ts';
 import { createQuestions, type QuestionSources, send, sendText } from './questions.ts';
-import { streamEvents } from './stream.ts';
+import { EventStream } from './stream.ts';
 
 interface RouteOptions extends QuestionSources {
   readonly host: string;
@@ -37,7 +37,7 @@ const HEADERS = {
 } as const;
 
 export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptions) {
-  const streams = new Set<{ close(): void }>();
+  const streams = new Set<EventStream>();
   const questions = createQuestions(sources);
   let closed = false;
 
@@ -45,7 +45,7 @@ export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptio
     if (closed) return sendText(response, 503, 'the console is stopping');
     if (feed.viewers >= MAX_VIEWERS) return sendText(response, 503, `${MAX_VIEWERS} pages are already open; close one`);
     const gzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
-    const stream = streamEvents({ feed, response, gzip });
+    const stream = new EventStream({ feed, response, gzip });
     streams.add(stream);
     response.once('close', () => streams.delete(stream));
   };

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
-import { constants, createGzip } from 'node:zlib';
+import { constants, createGzip, type Gzip } from 'node:zlib';
 import { WIRE_VERSION } from '../data/wire.ts';
 import { endRecord, type Feed } from './feed.ts';
 
@@ -18,82 +18,101 @@ const PATIENCE_MILLISECONDS = 60_000;
 /** Approximate number of characters of one event. */
 const EVENT_CHARACTERS = 32_768;
 
-/** The next event is built when the socket took the last: for a slow page only keys are kept. */
-export function streamEvents(options: StreamOptions): { close(): void } {
-  const { feed, response, gzip, beat = BEAT_MILLISECONDS, patience = PATIENCE_MILLISECONDS } = options;
-  const compressor = gzip ? createGzip({ level: 4 }) : undefined;
-  const out: Writable = compressor ?? response;
-  compressor?.pipe(response);
-  compressor?.on('error', () => close());
-  const unsent = new Set(feed.records.keys());
-  let toldReady = false;
-  let closed = false;
-  /** Time since which the client has not read. */
-  let waitsSince: number | undefined;
+/**
+ * One page's stream of records. The next event is built when the socket took the last: for a slow page only keys are
+ * kept. It ends with the connection, which is closed if the page has not read for `patience` milliseconds.
+ */
+export class EventStream {
+  readonly #feed: StreamOptions['feed'];
+  readonly #response: ServerResponse;
+  readonly #compressor: Gzip | undefined;
+  readonly #unsent: Set<string>;
+  readonly #unwatch: () => void;
+  readonly #heart: NodeJS.Timeout;
+  #mode: 'filling' | 'ready' | 'closed' = 'filling';
+  /** Monotonic time since which the client has not read. */
+  #waitingSinceMilliseconds: number | undefined;
 
-  response.writeHead(200, {
-    'content-type': 'text/event-stream; charset=utf-8',
-    ...(gzip ? { 'content-encoding': 'gzip' } : {}),
-  });
+  constructor({ feed, response, gzip, beat = BEAT_MILLISECONDS, patience = PATIENCE_MILLISECONDS }: StreamOptions) {
+    this.#feed = feed;
+    this.#response = response;
+    this.#compressor = gzip ? createGzip({ level: 4 }) : undefined;
+    this.#compressor?.pipe(response);
+    this.#compressor?.on('error', () => this.close());
+    this.#unsent = new Set(feed.records.keys());
+    response.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      ...(gzip ? { 'content-encoding': 'gzip' } : {}),
+    });
+    this.#unwatch = feed.watch((keys) => {
+      for (const key of keys) this.#unsent.add(key);
+      this.#pump();
+    });
+    this.#heart = setInterval(() => this.#beat(patience), beat);
+    this.#heart.unref();
+    response.once('close', () => this.close());
+    this.#write('hello', JSON.stringify({ wire: WIRE_VERSION }));
+    this.#pump();
+  }
 
-  const write = (event: string, data: string): boolean => out.write(`event: ${event}\ndata: ${data}\n\n`);
-  const flush = () => compressor?.flush(constants.Z_SYNC_FLUSH);
+  close(): void {
+    if (this.#mode === 'closed') return;
+    this.#mode = 'closed';
+    clearInterval(this.#heart);
+    this.#unwatch();
+    this.#compressor?.destroy();
+    this.#response.destroy();
+  }
 
-  const nextEvent = (): string => {
+  #pump(): void {
+    if (this.#mode === 'closed' || this.#waitingSinceMilliseconds !== undefined) return;
+    let taken = true;
+    while (taken && this.#unsent.size > 0) taken = this.#write('message', this.#nextEvent());
+    if (taken && this.#mode === 'filling' && this.#feed.complete) {
+      this.#mode = 'ready';
+      taken = this.#write('ready', '{}');
+    }
+    this.#flush();
+    if (!taken) this.#waitForDrain();
+  }
+
+  #beat(patienceMilliseconds: number): void {
+    if (this.#waitingSinceMilliseconds === undefined) {
+      if (!this.#write('beat', '{}')) this.#waitForDrain();
+      this.#flush();
+    } else if (performance.now() - this.#waitingSinceMilliseconds > patienceMilliseconds) this.#response.destroy();
+  }
+
+  get #out(): Writable {
+    return this.#compressor ?? this.#response;
+  }
+
+  #write(event: string, data: string): boolean {
+    return this.#out.write(`event: ${event}\ndata: ${data}\n\n`);
+  }
+
+  #flush(): void {
+    this.#compressor?.flush(constants.Z_SYNC_FLUSH);
+  }
+
+  #waitForDrain(): void {
+    this.#waitingSinceMilliseconds = performance.now();
+    this.#out.once('drain', () => {
+      this.#waitingSinceMilliseconds = undefined;
+      this.#pump();
+    });
+  }
+
+  #nextEvent(): string {
     const parts: string[] = [];
     let length = 0;
-    for (const key of unsent) {
-      unsent.delete(key);
-      const json = feed.records.get(key) ?? endRecord(key);
+    for (const key of this.#unsent) {
+      this.#unsent.delete(key);
+      const json = this.#feed.records.get(key) ?? endRecord(key);
       parts.push(json);
       length += json.length;
       if (length >= EVENT_CHARACTERS) break;
     }
     return `[${parts.join(',')}]`;
-  };
-
-  function pump(): void {
-    if (closed || waitsSince !== undefined) return;
-    let taken = true;
-    while (taken && unsent.size > 0) taken = write('message', nextEvent());
-    if (taken && !toldReady && feed.complete) {
-      toldReady = true;
-      taken = write('ready', '{}');
-    }
-    flush();
-    if (!taken) waitForDrain();
   }
-  function waitForDrain(): void {
-    waitsSince = performance.now();
-    out.once('drain', () => {
-      waitsSince = undefined;
-      pump();
-    });
-  }
-
-  const unwatch = feed.watch((keys) => {
-    for (const key of keys) unsent.add(key);
-    pump();
-  });
-  const heart = setInterval(() => {
-    if (waitsSince === undefined) {
-      if (!write('beat', '{}')) waitForDrain();
-      flush();
-    } else if (performance.now() - waitsSince > patience) response.destroy();
-  }, beat);
-  heart.unref();
-
-  function close(): void {
-    if (closed) return;
-    closed = true;
-    clearInterval(heart);
-    unwatch();
-    compressor?.destroy();
-    response.destroy();
-  }
-  response.once('close', close);
-
-  write('hello', JSON.stringify({ wire: WIRE_VERSION }));
-  pump();
-  return { close };
 }

@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals';
-import { connect, type LineState } from '../data/connection.ts';
+import { type LineState, PageConnection } from '../data/connection.ts';
 import type { NodeItem } from '../data/node.ts';
 import { findNodes, nodesByName, totalsOf } from '../data/node-list.ts';
 import { type PodItem, Store } from '../data/store.ts';
@@ -84,7 +84,7 @@ function announce(): void {
 
 export function follow(): void {
   let incoming = store;
-  connect({
+  new PageConnection({
     onAnew() {
       incoming = new Store();
       // Data that was complete stays until the new data is.

@@ -18,8 +18,6 @@ export interface Target {
   readonly subresource?: string;
 }
 
-export type Registry = ReturnType<typeof createObjectRegistry>;
-
 interface RegistryDeps {
   readonly store: Store;
   readonly admission: Admission;
@@ -34,117 +32,137 @@ const keyOf = (namespace: string | undefined, name: string) =>
 const undecodable = ({ kind, version }: ResourceType, why: string) =>
   badRequest(`${kind} in version "${version}" cannot be handled as a ${kind}: ${why}`);
 
-export function createObjectRegistry({ store, admission, openApi }: RegistryDeps) {
-  const decode = (type: ResourceType, body: JsonValue, call: Call) => {
-    const object = checkForm(type, apiVersionOf(type), body);
-    return checkFields(type, object, openApi.faults(type, object), call);
-  };
-  const find = ({ type, namespace, name }: Target) => store.get(collectionOf(type), keyOf(namespace, name));
-  const get = (target: Target) => {
-    const object = find(target);
+/** What the API server does to an object between a request and the store. It remembers nothing. */
+export class Registry {
+  readonly #store: Store;
+  readonly #admission: Admission;
+  readonly #openApi: Pick<OpenApi, 'faults'>;
+
+  constructor({ store, admission, openApi }: RegistryDeps) {
+    this.#store = store;
+    this.#admission = admission;
+    this.#openApi = openApi;
+  }
+
+  get(target: Target): KubeObject {
+    const object = this.#find(target);
     if (!object) throw notFoundError(target.type, target.name);
     return object;
-  };
+  }
 
-  const admit = (target: Target, operation: Operation, call: Call, object?: KubeObject, oldObject?: KubeObject) =>
-    admission.admit({ subresource: '', ...target, operation, object, oldObject, call });
-
-  /** A custom resource is checked in the form that is stored. */
-  const checkValues = (type: ResourceType, object: KubeObject) => {
-    const wrong = type.custom ? openApi.faults(type, object).filter(({ kind }) => kind !== 'unknown') : [];
-    if (wrong.length > 0) throw invalid(type, object.metadata.name, wrong.map(causeOf));
-  };
-
-  const change = async (target: Target, call: Call, edit: (current: KubeObject) => KubeObject) => {
+  async change(target: Target, call: Call, edit: (current: KubeObject) => KubeObject): Promise<KubeObject> {
     const { type, namespace, name, subresource = '' } = target;
     const collection = collectionOf(type);
     const key = keyOf(namespace, name);
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const current = get(target);
+      const current = this.get(target);
       const updated = prepareUpdate(type, subresource, current, edit(current));
-      const admitted = (await admit(target, 'UPDATE', call, updated, current)) ?? updated;
+      const admitted = (await this.#admit(target, 'UPDATE', call, { object: updated, oldObject: current })) ?? updated;
       const next = prepareUpdate(type, subresource, current, admitted);
       if (subresource !== 'binding') validate(type, next, current);
-      checkValues(type, next);
-      if (store.get(collection, key) !== current) continue;
+      this.#checkValues(type, next);
+      if (this.#store.get(collection, key) !== current) continue;
       if (call.dryRun || sameJson(current, next)) return next;
       if (isFinished(next)) {
-        store.remove(collection, key);
+        this.#store.remove(collection, key);
         return next;
       }
-      return store.put(collection, key, next);
+      return this.#store.put(collection, key, next);
     }
     throw conflict(type, name, MODIFIED);
-  };
+  }
 
-  const create = async (type: ResourceType, namespace: string | undefined, body: JsonValue, call: Call) => {
-    const sent = decode(type, body, call);
-    if (namespace !== undefined) {
-      if (sent.metadata.namespace && sent.metadata.namespace !== namespace) {
-        throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
-      }
-      sent.metadata.namespace = namespace;
-      const home = store.get(collectionOf(NAMESPACES), namespace);
-      if (!home) throw notFoundError(NAMESPACES, namespace);
-      if (home.metadata.deletionTimestamp) {
-        const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
-        throw objectError(403, 'Forbidden', type, sent.metadata.name ?? '', `is forbidden: ${why}`);
-      }
-    } else {
-      delete sent.metadata.namespace;
-    }
+  async create(type: ResourceType, namespace: string | undefined, body: JsonValue, call: Call): Promise<KubeObject> {
+    const sent = this.#decode(type, body, call);
+    if (namespace === undefined) delete sent.metadata.namespace;
+    else this.#enterNamespace(type, namespace, sent);
     const target = { type, namespace, name: sent.metadata.name ?? '' };
     const defaulted = applyDefaults(type, structuredClone(sent));
-    const admitted = (await admit(target, 'CREATE', call, defaulted)) ?? defaulted;
+    const admitted = (await this.#admit(target, 'CREATE', call, { object: defaulted })) ?? defaulted;
     const object = prepareCreate(type, applyDefaults(type, admitted));
     validate(type, object);
-    checkValues(type, object);
+    this.#checkValues(type, object);
     const key = keyOf(namespace, object.metadata.name);
-    if (store.get(collectionOf(type), key)) {
+    if (this.#store.get(collectionOf(type), key)) {
       throw objectError(409, 'AlreadyExists', type, object.metadata.name, 'already exists');
     }
-    return call.dryRun ? object : store.put(collectionOf(type), key, object);
-  };
+    return call.dryRun ? object : this.#store.put(collectionOf(type), key, object);
+  }
 
-  return {
-    get,
-    change,
-    create,
-    update(target: Target, body: JsonValue, call: Call) {
-      const sent = decode(target.type, body, call);
-      if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
-        sent.metadata.namespace = target.namespace;
+  update(target: Target, body: JsonValue, call: Call): Promise<KubeObject> {
+    const sent = this.#decode(target.type, body, call);
+    if (target.namespace !== undefined && sent.metadata.namespace === undefined) {
+      sent.metadata.namespace = target.namespace;
+    }
+    if (!sent.metadata.name) throw badRequest('name must be provided');
+    return this.change(target, call, () => applyDefaults(target.type, structuredClone(sent)));
+  }
+
+  async patch(target: Target, format: string, body: JsonValue, call: Call): Promise<KubeObject> {
+    const { type, namespace, name } = target;
+    if (format === APPLY_PATCH) {
+      if (!call.fieldManager) throw badRequest('fieldManager is required for apply patch');
+      checkForm(type, apiVersionOf(type), body);
+      if (!this.#find(target) && !target.subresource) {
+        const sent = body as KubeObject;
+        return this.create(type, namespace, { ...sent, metadata: { ...sent.metadata, name } }, call);
       }
-      if (!sent.metadata.name) throw badRequest('name must be provided');
-      return change(target, call, () => applyDefaults(target.type, structuredClone(sent)));
-    },
-    async patch(target: Target, format: string, body: JsonValue, call: Call) {
-      const { type, namespace, name } = target;
-      if (format === APPLY_PATCH) {
-        if (!call.fieldManager) throw badRequest('fieldManager is required for apply patch');
-        checkForm(type, apiVersionOf(type), body);
-        if (!find(target) && !target.subresource) {
-          const sent = body as KubeObject;
-          return create(type, namespace, { ...sent, metadata: { ...sent.metadata, name } }, call);
-        }
-      }
-      return change(target, call, (current) => {
-        const patched = decode(type, applyPatch(type, current, format, body), call);
-        return applyDefaults(type, structuredClone(patched));
-      });
-    },
-    async delete(target: Target, options: DeleteOptions, call: Call) {
-      const { type, name } = target;
-      await admit(target, 'DELETE', call, undefined, get(target));
-      const current = get(target);
-      const deletion = deletionOf(type, current, options);
-      if (call.dryRun) return { object: current, gone: deletion.kind === 'remove' };
-      const key = keyOf(target.namespace, name);
-      if (deletion.kind === 'none') return { object: current, gone: false };
-      if (deletion.kind === 'mark') return { object: store.put(collectionOf(type), key, deletion.object), gone: false };
-      return { object: store.remove(collectionOf(type), key) ?? current, gone: true };
-    },
-  };
+    }
+    return this.change(target, call, (current) => {
+      const patched = this.#decode(type, applyPatch(type, current, format, body), call);
+      return applyDefaults(type, structuredClone(patched));
+    });
+  }
+
+  async delete(target: Target, options: DeleteOptions, call: Call): Promise<{ object: KubeObject; gone: boolean }> {
+    const { type, name } = target;
+    await this.#admit(target, 'DELETE', call, { oldObject: this.get(target) });
+    const current = this.get(target);
+    const deletion = deletionOf(type, current, options);
+    if (call.dryRun) return { object: current, gone: deletion.kind === 'remove' };
+    const collection = collectionOf(type);
+    const key = keyOf(target.namespace, name);
+    if (deletion.kind === 'none') return { object: current, gone: false };
+    if (deletion.kind === 'mark') return { object: this.#store.put(collection, key, deletion.object), gone: false };
+    return { object: this.#store.remove(collection, key) ?? current, gone: true };
+  }
+
+  #find({ type, namespace, name }: Target): KubeObject | undefined {
+    return this.#store.get(collectionOf(type), keyOf(namespace, name));
+  }
+
+  #decode(type: ResourceType, body: JsonValue, call: Call): KubeObject {
+    const object = checkForm(type, apiVersionOf(type), body);
+    return checkFields(type, object, this.#openApi.faults(type, object), call);
+  }
+
+  #admit(
+    target: Target,
+    operation: Operation,
+    call: Call,
+    { object, oldObject }: { readonly object?: KubeObject; readonly oldObject?: KubeObject },
+  ) {
+    return this.#admission.admit({ subresource: '', ...target, operation, object, oldObject, call });
+  }
+
+  /** A custom resource is checked in the form that is stored. */
+  #checkValues(type: ResourceType, object: KubeObject): void {
+    const wrong = type.custom ? this.#openApi.faults(type, object).filter(({ kind }) => kind !== 'unknown') : [];
+    if (wrong.length > 0) throw invalid(type, object.metadata.name, wrong.map(causeOf));
+  }
+
+  #enterNamespace(type: ResourceType, namespace: string, sent: KubeObject): void {
+    if (sent.metadata.namespace && sent.metadata.namespace !== namespace) {
+      throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
+    }
+    sent.metadata.namespace = namespace;
+    const home = this.#store.get(collectionOf(NAMESPACES), namespace);
+    if (!home) throw notFoundError(NAMESPACES, namespace);
+    if (home.metadata.deletionTimestamp) {
+      const why = `unable to create new content in namespace ${namespace} because it is being terminated`;
+      throw objectError(403, 'Forbidden', type, sent.metadata.name ?? '', `is forbidden: ${why}`);
+    }
+  }
 }
 
 /** Refuses fields that cannot be decoded, and treats unknown ones as the client asks. */

@@ -1,24 +1,24 @@
 import { once, setMaxListeners } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
+import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createCertificateAuthority } from '../certificates.ts';
 import { isRecord, type JsonRecord, type KubePod } from '../objects.ts';
-import { type Admission, createAdmission } from './admission.ts';
+import { createAdmission } from './admission.ts';
 import { NAMESPACES, PODS } from './built-in-types.ts';
 import { collectGarbage } from './deletion.ts';
 import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
-import { createOpenApi } from './openapi.ts';
+import { createOpenApi, type OpenApi } from './openapi.ts';
 import { forwardPort, refuseUpgrade } from './port-forward.ts';
 import { timestamp } from './preparation.ts';
-import { createObjectRegistry } from './registry.ts';
+import { Registry } from './registry.ts';
 import { type HandlerDeps, readBody, sendJson, type User } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
 import type { Components } from './schema-check.ts';
-import { createStore } from './store.ts';
-import { createWebhookClient, type ServiceResolver } from './webhook-client.ts';
+import { Store } from './store.ts';
+import { createWebhookClient, type ServiceResolver, type WebhookClient } from './webhook-client.ts';
 
 export interface ApiServerOptions {
   /** The user of each bearer token. More can be added while the server runs. */
@@ -39,123 +39,137 @@ export interface ApiServerOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-export type ApiServer = ReturnType<typeof createApiServer>;
-
 const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1'];
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const CONFIGZ = /^\/api\/v1\/nodes\/([^/]+)\/proxy\/configz$/;
 const BEARER = /^Bearer (.+)$/i;
 
-/** An API server in memory on loopback HTTPS. It authenticates every caller and authorizes everything. */
-export function createApiServer(options: ApiServerOptions = {}) {
-  const { onFault = () => {} } = options;
-  const store = createStore(options.history);
-  const webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
-  const admission: Admission = createAdmission(store, webhooks);
-  const openApi = createOpenApi(options.components ?? {});
-  const registry = createObjectRegistry({ store, admission, openApi });
-  const tokens = new Map(Object.entries(options.tokens ?? {}));
-  const authority = createCertificateAuthority('plumbline-sandbox-ca');
-  const serving = authority.issue(NAMES);
-  let stopping = new AbortController();
-  let url = '';
+/**
+ * An API server in memory on loopback HTTPS. It authenticates every caller and authorizes everything. Of what it
+ * remembers, tokens and objects are the cluster's and end with the process; the URL is that of the last start, and
+ * connections end at `stop`. A later start continues with the same objects at the same URL.
+ */
+export class ApiServer {
+  readonly ca: string;
+  readonly store: Store;
+  readonly registry: Registry;
+  readonly #options: ApiServerOptions;
+  readonly #webhooks: WebhookClient;
+  readonly #openApi: OpenApi;
+  readonly #tokens: Map<string, User>;
+  readonly #serving: { readonly cert: string; readonly key: string };
+  #stopping = new AbortController();
+  #server: Server | undefined;
+  #url = '';
 
-  const authenticate = ({ headers }: IncomingMessage): User => {
-    const user = tokens.get(BEARER.exec(headers.authorization ?? '')?.[1] ?? '');
+  constructor(options: ApiServerOptions = {}) {
+    this.#options = options;
+    this.store = new Store(options.history);
+    this.#webhooks = createWebhookClient(options.resolveService ?? (() => undefined));
+    this.#openApi = createOpenApi(options.components ?? {});
+    const admission = createAdmission(this.store, this.#webhooks);
+    this.registry = new Registry({ store: this.store, admission, openApi: this.#openApi });
+    this.#tokens = new Map(Object.entries(options.tokens ?? {}));
+    const authority = createCertificateAuthority('plumbline-sandbox-ca');
+    this.ca = authority.cert;
+    this.#serving = authority.issue(NAMES);
+    for (const name of FIRST_NAMESPACES) this.store.put('/namespaces', name, firstNamespace(name));
+    collectGarbage(this.store, this.registry, (error) => options.onFault?.(error));
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  addToken(token: string, user: User): void {
+    this.#tokens.set(token, user);
+  }
+
+  async start(): Promise<void> {
+    this.#stopping = new AbortController();
+    setMaxListeners(0, this.#stopping.signal);
+    // Longer than the keep-alive time of any client, so that no request meets a closing socket.
+    const server = createServer({ ...this.#serving, keepAliveTimeout: 100_000 }, (request, response) => {
+      this.#handle(request, response).catch((error: unknown) => this.#refuse(response, error));
+    });
+    server.on('upgrade', (request, socket) => this.#upgrade(request, socket));
+    this.#server = server;
+    const port = this.#url === '' ? (this.#options.port ?? 0) : Number(new URL(this.#url).port);
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    this.#url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** Ends watches and connections. The store stays, and a restart continues with it. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#webhooks.close();
+    if (!this.#server?.listening) return;
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  #authenticate({ headers }: IncomingMessage): User {
+    const user = this.#tokens.get(BEARER.exec(headers.authorization ?? '')?.[1] ?? '');
     if (!user) throw new ApiError(401, 'Unauthorized', 'Unauthorized');
     return user;
-  };
+  }
 
-  const handle = async (request: IncomingMessage, response: ServerResponse) => {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams: query } = new URL(request.url ?? '/', 'https://sandbox');
     if (pathname === '/healthz' || pathname === '/livez' || pathname === '/readyz') {
       response.end('ok');
       return;
     }
-    const user = authenticate(request);
+    const user = this.#authenticate(request);
     if (pathname === ACCESS_REVIEWS && request.method === 'POST') {
       const review = await readBody(request);
       return sendJson(response, 201, { ...(isRecord(review) && review), status: { allowed: true } });
     }
-    const configz = options.configz?.(CONFIGZ.exec(pathname)?.[1] ?? '');
+    const configz = this.#options.configz?.(CONFIGZ.exec(pathname)?.[1] ?? '');
     if (configz) return sendJson(response, 200, configz);
     const discovered =
       request.method === 'GET'
-        ? (discover(pathname, url.slice('https://'.length)) ?? openApi.document(pathname))
+        ? (discover(pathname, this.#url.slice('https://'.length)) ?? this.#openApi.document(pathname))
         : undefined;
     if (discovered) return sendJson(response, 200, discovered);
     const route = findRoute(pathname);
     if (!route) throw noSuchPath();
     const deps: HandlerDeps = {
-      store,
-      registry,
-      bookmarkSeconds: options.bookmarkSeconds ?? 60,
-      stopping: stopping.signal,
+      store: this.store,
+      registry: this.registry,
+      bookmarkSeconds: this.#options.bookmarkSeconds ?? 60,
+      stopping: this.#stopping.signal,
     };
     await handleResource(deps, { request, response, query, route, user });
-  };
+  }
 
-  const answer = (request: IncomingMessage, response: ServerResponse) => {
-    handle(request, response).catch((error: unknown) => {
-      if (!(error instanceof ApiError)) onFault(error);
-      const refusal = error instanceof ApiError ? error : internal((error as Error).message, { cause: error });
-      if (response.headersSent) response.destroy();
-      else sendJson(response, refusal.http, refusal.toStatus());
-    });
-  };
+  #refuse(response: ServerResponse, error: unknown): void {
+    if (!(error instanceof ApiError)) this.#options.onFault?.(error);
+    const refusal = error instanceof ApiError ? error : internal((error as Error).message, { cause: error });
+    if (response.headersSent) response.destroy();
+    else sendJson(response, refusal.http, refusal.toStatus());
+  }
 
-  const upgrade = (request: IncomingMessage, socket: Duplex) => {
+  #upgrade(request: IncomingMessage, socket: Duplex): void {
     socket.on('error', () => undefined);
     try {
-      authenticate(request);
+      this.#authenticate(request);
       const { pathname, searchParams } = new URL(request.url ?? '/', 'https://sandbox');
       const route = findRoute(pathname);
       if (route?.name === undefined || route.type !== PODS || route.subresource !== 'portforward') throw noSuchPath();
-      const pod = registry.get({ ...route, name: route.name, subresource: '' }) as KubePod;
+      const pod = this.registry.get({ ...route, name: route.name, subresource: '' }) as KubePod;
       const ports = searchParams.getAll('ports');
       const port = ports.length === 1 ? Number(ports[0]) : Number.NaN;
-      forwardPort(request, socket, port, options.localPort?.(pod, port));
+      forwardPort(request, socket, port, this.#options.localPort?.(pod, port));
     } catch (error) {
       const { http, message } = error instanceof ApiError ? error : internal((error as Error).message);
       refuseUpgrade(socket, http, message);
     }
-  };
-
-  // Longer than the keep-alive time of any client, so that no request meets a closing socket.
-  const createListener = () => createServer({ ...serving, keepAliveTimeout: 100_000 }, answer).on('upgrade', upgrade);
-  let server = createListener();
-  for (const name of FIRST_NAMESPACES) store.put('/namespaces', name, firstNamespace(name));
-  collectGarbage(store, registry, onFault);
-
-  return {
-    get url() {
-      return url;
-    },
-    ca: authority.cert,
-    store,
-    registry,
-    addToken: (token: string, user: User) => void tokens.set(token, user),
-    async start() {
-      stopping = new AbortController();
-      setMaxListeners(0, stopping.signal);
-      server = createListener();
-      const port = url === '' ? (options.port ?? 0) : Number(new URL(url).port);
-      server.listen(port, '127.0.0.1');
-      await once(server, 'listening');
-      url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    },
-    /** Ends watches and connections. The store stays, and a restart continues with it. */
-    async stop() {
-      stopping.abort();
-      webhooks.close();
-      if (!server.listening) return;
-      const closed = once(server, 'close');
-      server.close();
-      server.closeAllConnections();
-      await closed;
-    },
-  };
+  }
 }
 
 function firstNamespace(name: string) {

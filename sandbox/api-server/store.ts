@@ -10,82 +10,101 @@ export interface StoreChange {
   readonly version: number;
 }
 
-export type Store = ReturnType<typeof createStore>;
+type Listener = (change: StoreChange) => void;
 
-/** Stored objects never change. @param maxHistory changes for watches that start in the past */
-export function createStore(maxHistory = 5_000) {
-  const collections = new Map<string, Map<string, KubeObject>>();
-  const listeners = new Set<(change: StoreChange) => void>();
-  const history: StoreChange[] = [];
-  const undelivered: StoreChange[] = [];
-  let version = 0;
-  let compacted = 0;
-  let delivering = false;
+/**
+ * All objects of the API server, and their newest changes. Stored objects never change. Owner: the registry writes,
+ * lists and watches read. Age: every object has the version of its last change. End: a deletion removes an object, and
+ * the history keeps the newest `maxHistory` changes; nothing survives the process.
+ */
+export class Store {
+  readonly #maxHistory: number;
+  readonly #collections = new Map<string, Map<string, KubeObject>>();
+  readonly #listeners = new Set<Listener>();
+  readonly #history: StoreChange[] = [];
+  readonly #undelivered: StoreChange[] = [];
+  #version = 0;
+  #compacted = 0;
+  #isDelivering = false;
 
-  const publish = (change: StoreChange) => {
-    history.push(change);
-    while (history.length > maxHistory) compacted = history.shift()!.version;
-    undelivered.push(change);
+  /** @param maxHistory changes for watches and pages that start in the past */
+  constructor(maxHistory = 5_000) {
+    this.#maxHistory = maxHistory;
+  }
+
+  /** Of the last change, in one counter for all collections, as in etcd. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The newest version that is no longer in the history: watches from earlier ones are refused. */
+  get compacted(): number {
+    return this.#compacted;
+  }
+
+  get(collection: string, key: string): KubeObject | undefined {
+    return this.#collections.get(collection)?.get(key);
+  }
+
+  list(collection: string): KubeObject[] {
+    const objects = [...(this.#collections.get(collection) ?? [])];
+    return objects.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
+  }
+
+  *all() {
+    for (const [collection, objects] of this.#collections) {
+      for (const [key, object] of objects) yield { collection, key, object };
+    }
+  }
+
+  put(collection: string, key: string, object: KubeObject): KubeObject {
+    const objects = this.#collections.get(collection) ?? new Map<string, KubeObject>();
+    this.#collections.set(collection, objects);
+    const previous = objects.get(key);
+    const stored = this.#stamped(object);
+    objects.set(key, stored);
+    const type = previous ? 'MODIFIED' : 'ADDED';
+    this.#publish({ type, collection, key, object: stored, previous, version: this.#version });
+    return stored;
+  }
+
+  remove(collection: string, key: string): KubeObject | undefined {
+    const previous = this.get(collection, key);
+    if (!previous) return undefined;
+    this.#collections.get(collection)?.delete(key);
+    const object = this.#stamped(previous);
+    this.#publish({ type: 'DELETED', collection, key, object, previous, version: this.#version });
+    return object;
+  }
+
+  since(collection: string, after: number): StoreChange[] | undefined {
+    if (after < this.#compacted) return undefined;
+    return this.#history.filter((change) => change.version > after && change.collection === collection);
+  }
+
+  subscribe(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  #stamped(object: KubeObject): KubeObject {
+    this.#version++;
+    return deepFreeze({ ...object, metadata: { ...object.metadata, resourceVersion: String(this.#version) } });
+  }
+
+  #publish(change: StoreChange): void {
+    this.#history.push(change);
+    while (this.#history.length > this.#maxHistory) this.#compacted = this.#history.shift()!.version;
+    this.#undelivered.push(change);
     // A listener may write. Its change waits, so that every listener receives the same order.
-    if (delivering) return;
-    delivering = true;
+    if (this.#isDelivering) return;
+    this.#isDelivering = true;
     try {
-      for (let next = undelivered.shift(); next; next = undelivered.shift()) {
-        for (const listener of [...listeners]) listener(next);
+      for (let next = this.#undelivered.shift(); next; next = this.#undelivered.shift()) {
+        for (const listener of [...this.#listeners]) listener(next);
       }
     } finally {
-      delivering = false;
+      this.#isDelivering = false;
     }
-  };
-
-  const stamped = (object: KubeObject) => {
-    version++;
-    return deepFreeze({ ...object, metadata: { ...object.metadata, resourceVersion: String(version) } });
-  };
-
-  return {
-    /** Of the last change, in one counter for all collections, as in etcd. */
-    get version() {
-      return version;
-    },
-    /** The newest version that is no longer in the history: watches from earlier ones are refused. */
-    get compacted() {
-      return compacted;
-    },
-    get: (collection: string, key: string) => collections.get(collection)?.get(key),
-    list(collection: string) {
-      const objects = [...(collections.get(collection) ?? [])];
-      return objects.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
-    },
-    *all() {
-      for (const [collection, objects] of collections) {
-        for (const [key, object] of objects) yield { collection, key, object };
-      }
-    },
-    put(collection: string, key: string, object: KubeObject) {
-      const objects = collections.get(collection) ?? new Map<string, KubeObject>();
-      collections.set(collection, objects);
-      const previous = objects.get(key);
-      const stored = stamped(object);
-      objects.set(key, stored);
-      publish({ type: previous ? 'MODIFIED' : 'ADDED', collection, key, object: stored, previous, version });
-      return stored;
-    },
-    remove(collection: string, key: string) {
-      const previous = collections.get(collection)?.get(key);
-      if (!previous) return undefined;
-      collections.get(collection)?.delete(key);
-      const object = stamped(previous);
-      publish({ type: 'DELETED', collection, key, object, previous, version });
-      return object;
-    },
-    since(collection: string, after: number) {
-      if (after < compacted) return undefined;
-      return history.filter((change) => change.version > after && change.collection === collection);
-    },
-    subscribe(listener: (change: StoreChange) => void) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
+  }
 }

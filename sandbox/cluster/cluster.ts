@@ -2,13 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Components } from '../api-server/schema-check.ts';
-import { createApiServer } from '../api-server/server.ts';
+import { ApiServer } from '../api-server/server.ts';
 import type { Endpoint } from '../api-server/webhook-client.ts';
 import { createCertificateAuthority } from '../certificates.ts';
 import { createLocalClient } from '../clients/local-client.ts';
 import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
-import { createScheduler, type Scheduler } from '../scheduler/scheduler.ts';
-import { createVirtController } from '../virt-controller/virt-controller.ts';
+import { Scheduler } from '../scheduler/scheduler.ts';
+import { VirtController } from '../virt-controller/virt-controller.ts';
 import { createEmulatedNode, type EmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
 import { type Identity, identityUser, kubeconfig, nameOf } from './identities.ts';
 
@@ -29,7 +29,7 @@ export function createSandbox(options: SandboxOptions) {
   const routes = new Map<string, Endpoint>();
   const resolveService = (namespace: string, name: string) => routes.get(`${namespace}/${name}`);
   const kubelets = new Map<string, EmulatedNode['kubelet']>();
-  const server = createApiServer({
+  const server = new ApiServer({
     resolveService,
     onFault,
     localPort: (pod, port) => options.processes?.localPort(pod, port),
@@ -47,13 +47,13 @@ export function createSandbox(options: SandboxOptions) {
     }),
   );
   for (const { name, kubelet } of nodes) kubelets.set(name, kubelet);
-  const virtController = createVirtController({
+  const virtController = new VirtController({
     client: clientOf('system:serviceaccount:kubevirt:kubevirt-controller'),
     onFault,
   });
   const schedulerClient = clientOf('system:kube-scheduler');
   /** The first is the cluster's own, without extenders. */
-  const schedulers: Scheduler[] = [createScheduler({ client: schedulerClient, onFault })];
+  const schedulers: Scheduler[] = [new Scheduler({ client: schedulerClient, onFault })];
   let running = false;
 
   return {
@@ -83,7 +83,7 @@ export function createSandbox(options: SandboxOptions) {
     /** Another scheduler. @param hostName its name in its Lease @throws SchedulerConfigurationError */
     async addScheduler(text: unknown, hostName?: string) {
       const configuration = parseSchedulerConfiguration(text);
-      const added = createScheduler({ client: schedulerClient, configuration, hostName, onFault });
+      const added = new Scheduler({ client: schedulerClient, configuration, hostName, onFault });
       schedulers.push(added);
       if (running) await added.start();
     },

@@ -2,14 +2,14 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { LocalClient } from '../clients/local-client.ts';
-import { createKubelet } from '../kubelet/kubelet.ts';
-import type { EmulatedKubelet } from '../kubelet/managers.ts';
+import { EmulatedKubelet } from '../kubelet/kubelet.ts';
+import type { EmulatedKubeletSettings } from '../kubelet/managers.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
 import type { KubePod } from '../objects.ts';
 import { createGuests } from '../qemu/guests.ts';
 
 /** A node; settings of its kubelet that are absent have the defaults in `settingsOf`. */
-export interface NodeDescription extends Partial<Omit<EmulatedKubelet, 'version' | 'host' | 'reserved'>> {
+export interface NodeDescription extends Partial<Omit<EmulatedKubeletSettings, 'version' | 'host' | 'reserved'>> {
   readonly name: string;
   readonly host: HostDescription;
   /** CPU list of the CPUs that no container gets exclusively. Default: the first core. */
@@ -45,7 +45,7 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
   const cgroupRoot = join(deps.directory, 'cgroup');
   const { guestProgram: program } = description;
   const guests = createGuests({ client: deps.client, cgroupRoot, online: host.online, program });
-  const kubelet = createKubelet({
+  const kubelet = new EmulatedKubelet({
     containers: guests,
     name,
     settings: settingsOf(description, host),
@@ -78,7 +78,7 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
   };
 }
 
-function settingsOf(description: NodeDescription, host: Host): EmulatedKubelet {
+function settingsOf(description: NodeDescription, host: Host): EmulatedKubeletSettings {
   const { kubeletVersion: version = 'v1.36.0', reserved, cpuManagerPolicy = 'static' } = description;
   const { topologyManagerPolicy = 'best-effort', topologyManagerScope = 'container' } = description;
   const fullCores = { 'full-pcpus-only': 'true' };

@@ -22,7 +22,7 @@ import {
   writeDeviceCheckpoint,
 } from './state-files.ts';
 
-export interface EmulatedKubelet {
+export interface EmulatedKubeletSettings {
   /** As in the Node's status. Default v1.36.0. */
   readonly version: string;
   readonly host: Host;
@@ -39,7 +39,7 @@ class KubeletSettingsError extends PlumblineError {
   }
 }
 
-export function kubeletConfiguration(settings: EmulatedKubelet): string {
+export function kubeletConfiguration(settings: EmulatedKubeletSettings): string {
   return stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -54,7 +54,7 @@ export function kubeletConfiguration(settings: EmulatedKubelet): string {
 }
 
 /** @throws KubeletSettingsError if the model does not support the settings */
-export function rulesOf(settings: EmulatedKubelet): Kubelet {
+export function rulesOf(settings: EmulatedKubeletSettings): Kubelet {
   const rules = createKubelet({
     version: settings.version,
     host: settings.host,
@@ -70,7 +70,7 @@ export function rulesOf(settings: EmulatedKubelet): Kubelet {
 export type Managers = Awaited<ReturnType<typeof openManagers>>;
 
 interface ManagersDeps {
-  readonly settings: EmulatedKubelet;
+  readonly settings: EmulatedKubeletSettings;
   readonly directory: string;
   readonly allocate: (resource: string, deviceIds: readonly string[]) => Promise<void>;
 }

@@ -4,11 +4,11 @@ import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeNode } from '../objects.ts';
-import type { EmulatedKubelet } from './managers.ts';
+import type { EmulatedKubeletSettings } from './managers.ts';
 
 export interface KubeletFacts {
   readonly name: string;
-  readonly settings: EmulatedKubelet;
+  readonly settings: EmulatedKubeletSettings;
   readonly labels: Readonly<Record<string, string>>;
   /** Resources other than CPUs and the devices of plugins: memory, hugepages, devices of plugins that are not emulated. */
   readonly resources: Readonly<Record<string, string>>;

@@ -35,131 +35,150 @@ interface SchedulerOptions {
   readonly onFault?: (error: unknown) => void;
 }
 
-export type Scheduler = ReturnType<typeof createScheduler>;
-
 /** As in the real scheduler's informer, a pod that has ended counts as deleted. */
 const hasEnded = ({ status }: KubePod) => status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
-/** One pod at a time, with concurrent bindings. A pod counts on its node from the decision (assumed) on. */
-export function createScheduler(options: SchedulerOptions) {
-  const { client, configuration = DEFAULT_CONFIGURATION, onFault = () => {} } = options;
-  const extenders = configuration.extenders.map((extender) => createExtender(extender));
-  const names = schedulerNames(configuration);
-  const queue = createSchedulingQueue({
-    now: () => performance.now(),
-    initialBackoffSeconds: configuration.podInitialBackoffSeconds,
-    maxBackoffSeconds: configuration.podMaxBackoffSeconds,
-  });
-  const nodes = new Map<string, KubeNode>();
-  const pods = new Map<string, KubePod>();
+/**
+ * One pod at a time, with concurrent bindings. A pod counts on its node from the decision (assumed) on. Owner: nodes and
+ * pods are those of the API server, assumed nodes the scheduler's own. End: an assumed node with the pod's binding seen,
+ * its failure or the pod's end; everything at `stop`.
+ */
+export class Scheduler {
+  readonly #client: LocalClient;
+  readonly #onFault: (error: unknown) => void;
+  readonly #extenders: ReturnType<typeof createExtender>[];
+  readonly #names: ReadonlySet<string>;
+  readonly #queue: ReturnType<typeof createSchedulingQueue>;
+  readonly #lease: RenewedLease | undefined;
+  readonly #nodes = new Map<string, KubeNode>();
+  readonly #pods = new Map<string, KubePod>();
   /** The chosen nodes of pods, until the API server reports them there. */
-  const assumed = new Map<string, string>();
-  const nodeOf = (pod: KubePod) => pod.spec.nodeName || assumed.get(pod.metadata.uid ?? '');
-  const loadOf = (nodeName: string) => {
-    const there = [...pods.values()].filter((pod) => nodeOf(pod) === nodeName);
-    return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
-  };
-  const bindings = new Set<Promise<void>>();
-  const ends: (() => void)[] = [];
-  const lease = leaseOf(configuration, options.hostName ?? hostname(), { client, onFault });
-  let timer: NodeJS.Timeout | undefined;
-  let loop: Promise<void> | undefined;
-  let running = false;
+  readonly #assumed = new Map<string, string>();
+  readonly #bindings = new Set<Promise<void>>();
+  readonly #unfollow: (() => void)[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #loop: Promise<void> | undefined;
+  #isRunning = false;
 
-  const failed = async (pod: KubePod, error: unknown) => {
-    onFault(error);
-    queue.failed(pod.metadata.uid ?? '');
-    await reportFailure(client, pod, 'SchedulerError', (error as Error).message);
-  };
+  constructor(options: SchedulerOptions) {
+    const { client, configuration = DEFAULT_CONFIGURATION, onFault = () => {} } = options;
+    this.#client = client;
+    this.#onFault = onFault;
+    this.#extenders = configuration.extenders.map((extender) => createExtender(extender));
+    this.#names = schedulerNames(configuration);
+    this.#queue = createSchedulingQueue({
+      now: () => performance.now(),
+      initialBackoffSeconds: configuration.podInitialBackoffSeconds,
+      maxBackoffSeconds: configuration.podMaxBackoffSeconds,
+    });
+    this.#lease = leaseOf(configuration, options.hostName ?? hostname(), { client, onFault });
+  }
 
-  const bind = async (pod: KubePod, nodeName: string) => {
-    try {
-      await client.bind(pod, nodeName);
-      const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
-      await client.record(COMPONENT, pod, { type: 'Normal', reason: 'Scheduled', message });
-    } catch (error) {
-      assumed.delete(pod.metadata.uid ?? '');
-      await failed(pod, error);
+  /** Resolves when the scheduler leads, if it uses leader election. */
+  async start(): Promise<void> {
+    await this.#lease?.start();
+    this.#isRunning = true;
+    this.#unfollow.push(
+      this.#client.follow(NODES, (change) => this.#nodeChanged(change)),
+      this.#client.follow(PODS, (change) => this.#podChanged(change)),
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#isRunning = false;
+    clearTimeout(this.#timer);
+    for (const unfollow of this.#unfollow.splice(0)) unfollow();
+    await this.#loop;
+    await Promise.all(this.#bindings);
+    await this.#lease?.release();
+  }
+
+  #podChanged({ type, object: pod, previous }: LocalChange<KubePod>): void {
+    const uid = pod.metadata.uid ?? '';
+    if (type === 'DELETED' || hasEnded(pod)) {
+      this.#pods.delete(uid);
+      this.#assumed.delete(uid);
+      this.#queue.remove(uid);
+    } else {
+      this.#pods.set(uid, pod);
+      if (pod.spec.nodeName) {
+        this.#assumed.delete(uid);
+        this.#queue.remove(uid);
+      } else if (isWaiting(pod, this.#names) && (!previous || podChangedItself(pod, previous))) this.#queue.add(uid);
     }
-  };
+    if (podWakes(pod, previous)) this.#queue.wake();
+    this.#schedule();
+  }
 
-  const attempt = async (uid: string): Promise<void> => {
-    const pod = pods.get(uid);
-    if (!pod || !isWaiting(pod, names)) return queue.remove(uid);
-    try {
-      const decision = await chooseNode(pod, [...nodes.values()], loadOf, extenders);
-      if ('node' in decision) {
-        assumed.set(uid, decision.node);
-        const binding = bind(pod, decision.node).finally(() => {
-          bindings.delete(binding);
-          pump();
-        });
-        bindings.add(binding);
-        return;
-      }
-      queue.unschedulable(uid);
-      await reportFailure(client, pod, 'Unschedulable', fitErrorMessage(nodes.size, decision.misfits));
-    } catch (error) {
-      await failed(pod, error);
-    }
-  };
+  #nodeChanged({ type, object: node, previous }: LocalChange<KubeNode>): void {
+    if (type === 'DELETED') this.#nodes.delete(node.metadata.name);
+    else this.#nodes.set(node.metadata.name, node);
+    if (type !== 'DELETED' && nodeWakes(node, previous)) this.#queue.wake();
+    this.#schedule();
+  }
 
-  const run = async () => {
-    for (let uid = queue.pop(); uid !== undefined; uid = running ? queue.pop() : undefined) await attempt(uid);
-  };
-
-  function pump() {
-    clearTimeout(timer);
-    if (!running || loop !== undefined) return;
-    loop = run()
-      .catch(onFault)
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    if (!this.#isRunning || this.#loop !== undefined) return;
+    this.#loop = this.#attemptAll()
+      .catch(this.#onFault)
       .finally(() => {
-        loop = undefined;
-        const due = queue.nextDue();
-        if (running && due !== undefined) timer = setTimeout(pump, due);
+        this.#loop = undefined;
+        const due = this.#queue.nextDue();
+        if (this.#isRunning && due !== undefined) this.#timer = setTimeout(() => this.#schedule(), due);
       });
   }
 
-  const onPod = ({ type, object: pod, previous }: LocalChange<KubePod>) => {
-    const uid = pod.metadata.uid ?? '';
-    if (type === 'DELETED' || hasEnded(pod)) {
-      pods.delete(uid);
-      assumed.delete(uid);
-      queue.remove(uid);
-    } else {
-      pods.set(uid, pod);
-      if (pod.spec.nodeName) {
-        assumed.delete(uid);
-        queue.remove(uid);
-      } else if (isWaiting(pod, names) && (!previous || podChangedItself(pod, previous))) queue.add(uid);
+  async #attemptAll(): Promise<void> {
+    const next = () => (this.#isRunning ? this.#queue.pop() : undefined);
+    for (let uid = next(); uid !== undefined; uid = next()) await this.#attempt(uid);
+  }
+
+  async #attempt(uid: string): Promise<void> {
+    const pod = this.#pods.get(uid);
+    if (!pod || !isWaiting(pod, this.#names)) return this.#queue.remove(uid);
+    try {
+      const nodes = [...this.#nodes.values()];
+      const decision = await chooseNode(pod, nodes, (name) => this.#loadOf(name), this.#extenders);
+      if ('node' in decision) {
+        this.#assumed.set(uid, decision.node);
+        const binding = this.#bind(pod, decision.node).finally(() => {
+          this.#bindings.delete(binding);
+          this.#schedule();
+        });
+        this.#bindings.add(binding);
+        return;
+      }
+      this.#queue.unschedulable(uid);
+      const message = fitErrorMessage(this.#nodes.size, decision.misfits);
+      await reportFailure(this.#client, pod, 'Unschedulable', message);
+    } catch (error) {
+      await this.#fail(pod, error);
     }
-    if (podWakes(pod, previous)) queue.wake();
-    pump();
-  };
+  }
 
-  const onNode = ({ type, object: node, previous }: LocalChange<KubeNode>) => {
-    if (type === 'DELETED') nodes.delete(node.metadata.name);
-    else nodes.set(node.metadata.name, node);
-    if (type !== 'DELETED' && nodeWakes(node, previous)) queue.wake();
-    pump();
-  };
+  async #bind(pod: KubePod, nodeName: string): Promise<void> {
+    try {
+      await this.#client.bind(pod, nodeName);
+      const message = `Successfully assigned ${pod.metadata.namespace}/${pod.metadata.name} to ${nodeName}`;
+      await this.#client.record(COMPONENT, pod, { type: 'Normal', reason: 'Scheduled', message });
+    } catch (error) {
+      this.#assumed.delete(pod.metadata.uid ?? '');
+      await this.#fail(pod, error);
+    }
+  }
 
-  return {
-    /** Resolves when the scheduler leads, if it uses leader election. */
-    async start() {
-      await lease?.start();
-      running = true;
-      ends.push(client.follow(NODES, onNode), client.follow(PODS, onPod));
-    },
-    async stop() {
-      running = false;
-      clearTimeout(timer);
-      for (const end of ends.splice(0)) end();
-      await loop;
-      await Promise.all(bindings);
-      await lease?.release();
-    },
-  };
+  async #fail(pod: KubePod, error: unknown): Promise<void> {
+    this.#onFault(error);
+    this.#queue.failed(pod.metadata.uid ?? '');
+    await reportFailure(this.#client, pod, 'SchedulerError', (error as Error).message);
+  }
+
+  #loadOf(nodeName: string) {
+    const nodeOf = (pod: KubePod) => pod.spec.nodeName || this.#assumed.get(pod.metadata.uid ?? '');
+    const there = [...this.#pods.values()].filter((pod) => nodeOf(pod) === nodeName);
+    return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
+  }
 }
 
 function leaseOf(

@@ -10,7 +10,7 @@ import {
   type KubeVmi,
   setCondition,
 } from '../objects.ts';
-import type { Turns } from './virt-controller.ts';
+import type { Workqueue } from './virt-controller.ts';
 
 type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
 
@@ -155,14 +155,14 @@ function machineStatusOf(phase: string | undefined, startFailure?: StartFailure)
   };
 }
 
-export function createMachineSync(client: LocalClient, takeLater: Turns['takeLater']) {
+export function createMachineSync(client: LocalClient, queue: Pick<Workqueue, 'addAfter'>) {
   const end = async (machine: KubeObject, vmi: KubeVmi | undefined) => {
     if (!vmi) await release(client, VIRTUAL_MACHINES, machine);
     else if (!vmi.metadata.deletionTimestamp) await client.delete(VIRTUAL_MACHINE_INSTANCES, vmi);
   };
   const start = async (machine: KubeObject, pause: number) => {
     const { namespace = 'default', name } = machine.metadata;
-    if (pause > 0) takeLater(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
+    if (pause > 0) queue.addAfter(`vm/${namespace}/${name}`, pause, () => sync(namespace, name));
     else await client.create(VIRTUAL_MACHINE_INSTANCES, instanceOf(machine));
   };
   async function sync(namespace: string, name: string): Promise<void> {

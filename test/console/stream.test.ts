@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type StreamOptions, streamEvents } from '../../console/server/stream.ts';
+import { EventStream, type StreamOptions } from '../../console/server/stream.ts';
 import { listenOnLoopback } from '../real/processes.ts';
 import { type Listener, listen } from './events.ts';
 
@@ -49,7 +49,7 @@ describe('the stream to a page', () => {
     responses = [];
     server = createServer((_, response) => {
       responses.push(response);
-      streamEvents({ feed, response, gzip: false, ...options });
+      new EventStream({ feed, response, gzip: false, ...options });
     });
     const client = await listen(`http://127.0.0.1:${await listenOnLoopback(server)}/`);
     clients.push(client);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { createKubeClient, type KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
-import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
+import { ApiServer, type ApiServerOptions } from '../../sandbox/api-server/server.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 
 export interface ApiFixture {
@@ -30,7 +30,7 @@ export function kubeconfigText(cluster: object, user: object): string {
 /** A sandbox API server and a client of it. */
 export async function startApi(options: ApiServerOptions = {}): Promise<ApiFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'plumbline-kube-'));
-  const server = createApiServer({
+  const server = new ApiServer({
     tokens: { [TOKEN]: { username: 'admin', groups: ['system:masters'] } },
     ...options,
   });

@@ -6,7 +6,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { EVENTS, NETWORK_ATTACHMENT_DEFINITIONS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
-import { createKubelet } from '../../sandbox/kubelet/kubelet.ts';
+import { EmulatedKubelet } from '../../sandbox/kubelet/kubelet.ts';
 import type { JsonRecord, KubePod } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import { startPlugin, stopPlugins } from './plugin-fixture.ts';
@@ -28,10 +28,10 @@ function useKubelet(probes: { isReady?: (pod: KubePod) => boolean } = {}) {
   const suite = useApiServer();
   let directory: { path: string; remove: () => Promise<void> };
   let client: LocalClient;
-  let kubelet: ReturnType<typeof createKubelet>;
+  let kubelet: EmulatedKubelet;
   const faults: unknown[] = [];
   const start = async () => {
-    kubelet = createKubelet({
+    kubelet = new EmulatedKubelet({
       name: 'n1',
       directory: directory.path,
       client,

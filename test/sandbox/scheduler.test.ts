@@ -3,7 +3,7 @@ import { EVENTS, NODES, PODS } from '../../sandbox/api-server/built-in-types.ts'
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import type { JsonRecord, KubeNode, KubePod } from '../../sandbox/objects.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
-import { createScheduler, type Scheduler } from '../../sandbox/scheduler/scheduler.ts';
+import { Scheduler } from '../../sandbox/scheduler/scheduler.ts';
 import { until } from '../support/until.ts';
 import { answering, type Listener, pause, podOf, useApiServer } from './support.ts';
 
@@ -58,7 +58,7 @@ function useScheduler() {
         profiles: [{ schedulerName: 'default-scheduler' }],
         ...(extenders && { extenders }),
       });
-      scheduler = createScheduler({ client, configuration });
+      scheduler = new Scheduler({ client, configuration });
       void scheduler.start();
     },
     node: (name: string, cpu = '4') =>

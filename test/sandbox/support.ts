@@ -12,7 +12,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { type ApiServer, type ApiServerOptions, createApiServer } from '../../sandbox/api-server/server.ts';
+import { ApiServer, type ApiServerOptions } from '../../sandbox/api-server/server.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord, KubeObject } from '../../sandbox/objects.ts';
 
@@ -35,7 +35,7 @@ export type Client = (
 
 /** A running API server for one suite; faults are thrown at the end. */
 export async function startApiServer(options: ApiServerOptions = {}): Promise<{ server: ApiServer; call: Client }> {
-  const server = createApiServer({
+  const server = new ApiServer({
     tokens: { [TOKEN]: { username: 'tester', groups: ['system:authenticated'], extra: { 'example.dev/x': ['y'] } } },
     ...options,
   });

@@ -12,11 +12,9 @@ import { createLocalClient, type LocalClient } from '../../sandbox/clients/local
 import { at, type JsonRecord, type KubeObject, type KubePod } from '../../sandbox/objects.ts';
 import { renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import type { StartFailure } from '../../sandbox/virt-controller/lifecycle.ts';
-import { createTurns, createVirtController } from '../../sandbox/virt-controller/virt-controller.ts';
+import { VirtController, Workqueue } from '../../sandbox/virt-controller/virt-controller.ts';
 import { until } from '../support/until.ts';
 import { useApiServer } from './support.ts';
-
-type VirtController = ReturnType<typeof createVirtController>;
 
 const vector = (name: string) => JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'));
 
@@ -46,7 +44,7 @@ describe('virt-controller: VMs, instances and pods', () => {
   let controller: VirtController;
   beforeEach(() => {
     client = createLocalClient(suite.server, { username: 'controller', groups: [] });
-    controller = createVirtController({ client });
+    controller = new VirtController({ client });
     controller.start();
   });
   afterEach(async () => {
@@ -207,16 +205,16 @@ describe('virt-controller: VMs, instances and pods', () => {
   });
 });
 
-describe('virt-controller: turns', () => {
-  it('retry failed work, because its requirements may be back', async () => {
+describe('virt-controller: workqueue', () => {
+  it('retries failed work, because its requirements may be back', async () => {
     const faults: unknown[] = [];
-    const turns = createTurns((error) => faults.push(error));
+    const queue = new Workqueue((error) => faults.push(error));
     let calls = 0;
-    turns.take('vm', async () => {
+    queue.add('vm', async () => {
       if (++calls < 3) throw new Error('the webhook is down');
     });
     await until('the third try', () => calls === 3);
     assert.equal(faults.length, 2);
-    await turns.stop();
+    await queue.stop();
   });
 });

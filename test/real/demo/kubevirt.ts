@@ -1,7 +1,7 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
 import { evictionDenial } from '../../../sandbox/api-server/subresources.ts';
 import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
-import { createVirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
+import { VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import type { RemoteClient } from '../../support/remote-client.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api.ts';
@@ -26,7 +26,7 @@ export interface Cluster {
 export const KUBEVIRT_STAND_IN: KubeVirt = {
   define: (plane) => plane.create(...FOREIGN_DEFINITIONS),
   async start({ plane, client, onFault }) {
-    const controller = createVirtController({ client, onFault });
+    const controller = new VirtController({ client, onFault });
     controller.start();
     const virtApi = await serveVirtApi(plane, {
       unpause: (namespace, name) => unpause(client, namespace, name),
