@@ -70,9 +70,11 @@ export class Assignments {
     const client = createPodResourcesClient(socketPath);
     const guard = new Guard();
     const podsWithCpus = () => new Set(this.#inputs.checkpoint.value?.entries.map(({ podUID }) => podUID));
-    const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number) => {
+    const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number, isRepeated: boolean) => {
+      const wasConfirmed = this.#queriedAt >= this.#changedAt;
       this.#queriedAt = roundStartedAt;
-      this.#update({ podResources: reading }, performance.now());
+      // The same answer again tells nobody anything, and listeners have work to do.
+      if (!isRepeated || !wasConfirmed) this.#update({ podResources: reading }, performance.now());
       return this.#mode === 'alone' ? 'poll' : verdictOn(reading.value, this.#view);
     };
     const deps = { client, kubeletDir, socketPath, podsWithCpus, log, onFailure, onReading: onPodResources };

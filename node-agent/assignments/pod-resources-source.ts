@@ -50,8 +50,15 @@ export interface PodResourcesSourceDeps {
   readonly socketPath: string;
   readonly podsWithCpus: () => ReadonlySet<string>;
   readonly log: AgentLogger;
-  /** `roundStartedAt`: in monotonic milliseconds. Returns the next step. */
-  readonly onReading: (reading: Reading<PodResourcesAnswer>, roundStartedAt: number) => AnswerVerdict;
+  /**
+   * `roundStartedAt`: in monotonic milliseconds; `isRepeated`: whether it is the same as the last reading. Returns the
+   * next step.
+   */
+  readonly onReading: (
+    reading: Reading<PodResourcesAnswer>,
+    roundStartedAt: number,
+    isRepeated: boolean,
+  ) => AnswerVerdict;
   readonly onFailure: (code: string) => void;
 }
 
@@ -66,6 +73,7 @@ export class PodResourcesSource {
   readonly #backoff = new Backoff({ first: 0.2, most: 10 });
   readonly #problems: ProblemLog<AgentMessages>;
   #last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
+  #lastText = '';
   #round: 'none' | 'running' | 'running, another requested' = 'none';
   #next: { readonly timer: NodeJS.Timeout; readonly at: number } | undefined;
   /** No round begins before, in monotonic milliseconds. */
@@ -154,10 +162,17 @@ export class PodResourcesSource {
       if (problem === this.#last.problem) return 'soon';
       this.#problems.failed(problem, 'querying the kubelet failed; keeping the last answer and retrying');
     }
+    const text = textOf(reading);
+    const isRepeated = text === this.#lastText;
     this.#last = reading;
-    const verdict = this.#deps.onReading(reading, startedAt);
+    this.#lastText = text;
+    const verdict = this.#deps.onReading(reading, startedAt, isRepeated);
     return problem === undefined ? verdict : 'soon';
   }
+}
+
+function textOf(reading: Reading<PodResourcesAnswer>): string {
+  return JSON.stringify(reading, (_key, value: unknown) => (value instanceof Map ? [...value] : value));
 }
 
 async function query(deps: PodResourcesSourceDeps, signal: AbortSignal): Promise<PodResourcesAnswer> {

@@ -133,6 +133,7 @@ export class KubeletConfigReader {
 interface HostReading {
   readonly at: Omit<ConfigzOptions, 'token'>;
   readonly config?: NodeKubeletConfig;
+  /** Whether the kubelet's process was found, so that another read in the same run would say the same. */
   readonly isWhole?: boolean;
   readonly problem?: string;
 }
@@ -171,7 +172,7 @@ async function readHost(sources: KubeletConfigSources, root: string): Promise<Ho
     // A statement stands for flags that cannot be seen, not for flags that are wrong.
     const isBlind = kubelet?.args === undefined;
     if (flags === undefined && !(isStated && isBlind)) return { at, problem: problem ?? '' };
-    return { at, config: kubeletConfigOf(source, settings), isWhole: flags !== undefined };
+    return { at, config: kubeletConfigOf(source, settings), isWhole: kubelet !== undefined };
   } catch (error) {
     if (!(error instanceof KubeletConfigError)) throw error;
     return { at: locate(flags?.settings), problem: `${error.message}; ${REMEDY}` };
