@@ -64,7 +64,7 @@ export const AGENT_MESSAGES = {
     'the NodeTopology was deleted; publishing it again': 'if often, find the program',
     'the NodeTopology definition is older than this agent': 'run the command in `hint`',
     'renewing the agent’s Lease failed; retrying': 'check the API server',
-    'the agent’s Lease is not renewed: the report is not current': 'do what `reason` says; the node gets no VMs',
+    'the agent’s Lease is not renewed: the report is not current': 'read `reason`',
     'reading the host failed; retrying': 'check `--sysfs-root`',
     'the agent’s Lease was deleted; created it again': 'if often, find the program',
     'locking the state directory failed': 'check the state directory',
