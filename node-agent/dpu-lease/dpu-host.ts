@@ -12,6 +12,7 @@ import {
   readNode,
 } from '../kube-objects/lease.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
 
 export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log'> {
   readonly lease: LeaseName;
@@ -19,11 +20,35 @@ export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log
 }
 
 /** Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. */
-export function createDpuHostLease({ client, nodeName, lease, timing, log }: DpuHostDeps) {
-  const problems = new ProblemLog(log);
-  const { duration } = timing;
+export class DpuHostLease {
+  readonly #deps: DpuHostDeps;
+  readonly #problems: ProblemLog<AgentMessages>;
 
-  const reconcile = async (signal: AbortSignal): Promise<void> => {
+  constructor(deps: DpuHostDeps) {
+    this.#deps = deps;
+    this.#problems = new ProblemLog(deps.log);
+  }
+
+  /** The duty. It retries while the API server does not answer; no other part needs the Lease within a second. */
+  run(signal: AbortSignal): Promise<void> {
+    const periodSeconds = observationPeriod(this.#deps.timing);
+    const round = async (): Promise<number> => {
+      await this.#reconcile(signal);
+      this.#problems.recovered();
+      return periodSeconds;
+    };
+    const onError = (err: unknown): number => {
+      // Another client wrote in between: the next round reads the Lease again.
+      if (!isConflict(err) && !isAlreadyExists(err))
+        this.#problems.failed(err, 'maintaining the DPU lease failed; retrying');
+      return periodSeconds;
+    };
+    return repeat(signal, round, onError);
+  }
+
+  async #reconcile(signal: AbortSignal): Promise<void> {
+    const { client, nodeName, lease, timing, log } = this.#deps;
+    const { duration } = timing;
     const node = await readNode(client, nodeName, signal);
     const current = await findLease(client, lease, signal);
     const repair = repairLease(current, { nodeName, nodeUid: node.uid, duration });
@@ -42,21 +67,7 @@ export function createDpuHostLease({ client, nodeName, lease, timing, log }: Dpu
     };
     await patchLease(client, lease, patch, signal);
     log.warn({ lease: leaseText(lease), reasons: repair.faults }, 'DPU lease repaired');
-  };
-
-  const period = observationPeriod(timing);
-  const round = async (signal: AbortSignal): Promise<number> => {
-    await reconcile(signal);
-    problems.recovered();
-    return period;
-  };
-  const onError = (err: unknown): number => {
-    // Another client wrote in between: the next round reads the Lease again.
-    if (!isConflict(err) && !isAlreadyExists(err)) problems.failed(err, 'maintaining the DPU lease failed; retrying');
-    return period;
-  };
-  /** The duty. It retries while the API server does not answer; no other part needs the Lease within a second. */
-  return { run: (signal: AbortSignal) => repeat(signal, round, onError) };
+  }
 }
 
 /** Undefined if it does not exist. @throws KubeError */
@@ -72,23 +83,35 @@ const CHECK_SECONDS = 60;
 const RETRY_SECONDS = 5;
 
 /** Missing renewals must not count as a dead DPU; a DPU that still renews must find its Lease. */
-export function createLeaseRelease({ client, lease, log }: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>) {
-  const problems = new ProblemLog(log);
+export class LeaseRelease {
+  readonly #deps: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>;
+  readonly #problems: ProblemLog<AgentMessages>;
 
-  const round = async (signal: AbortSignal): Promise<number> => {
+  constructor(deps: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>) {
+    this.#deps = deps;
+    this.#problems = new ProblemLog(deps.log);
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    const round = async (): Promise<number> => {
+      await this.#release(signal);
+      this.#problems.recovered();
+      return CHECK_SECONDS;
+    };
+    const onError = (err: unknown): number => {
+      if (!isConflict(err)) this.#problems.failed(err, 'releasing the DPU lease failed; retrying');
+      return RETRY_SECONDS;
+    };
+    return repeat(signal, round, onError);
+  }
+
+  async #release(signal: AbortSignal): Promise<void> {
+    const { client, lease, log } = this.#deps;
     const current = await findLease(client, lease, signal);
-    if (current !== undefined && !isReleased(current.spec)) {
-      const { resourceVersion } = current.metadata;
-      const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
-      await patchLease(client, lease, patch, signal);
-      log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
-    }
-    problems.recovered();
-    return CHECK_SECONDS;
-  };
-  const onError = (err: unknown): number => {
-    if (!isConflict(err)) problems.failed(err, 'releasing the DPU lease failed; retrying');
-    return RETRY_SECONDS;
-  };
-  return { run: (signal: AbortSignal) => repeat(signal, round, onError) };
+    if (current === undefined || isReleased(current.spec)) return;
+    const { resourceVersion } = current.metadata;
+    const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
+    await patchLease(client, lease, patch, signal);
+    log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
+  }
 }

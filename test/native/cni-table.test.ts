@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { createQuestionReader, type Question } from '../../node-agent/gate/protocol.ts';
+import { type Question, QuestionReader } from '../../node-agent/gate/protocol.ts';
 import { skipWithout } from '../support/parts.ts';
 import { GATED, type GateResult, useGate, writeState } from './gate.ts';
 
@@ -372,7 +372,7 @@ describe('the CNI plugin, case by case', () => {
       directory = join(gate.directory, 'other');
       mkdirSync(directory);
       server = createServer((socket) => {
-        const reader = createQuestionReader();
+        const reader = new QuestionReader();
         socket.on('error', () => undefined);
         socket.on('data', (chunk) => {
           question = reader.read(chunk);

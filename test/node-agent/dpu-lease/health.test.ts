@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { LeaseObservation, LeaseState } from '../../../model/lease/observer.ts';
-import { announceHealth, createHostDpuHealth, type HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
+import { announceHealth, HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 
 /** A Lease, an API server and a monotonic clock that a test moves; the observer of the host checks when it is due. */
@@ -43,13 +43,13 @@ class VirtualHost {
       const spec = { leaseDurationSeconds: this.timing.duration, renewTime: this.renewTime };
       return { metadata: { name: 'ovn-dpu-a' }, spec };
     };
-    this.health = createHostDpuHealth({
+    this.health = new HostDpuHealth({
       client: { get } as unknown as KubeClient,
       lease: { namespace: 'ovn-kubernetes', name: 'ovn-dpu-a' },
       timing: this.timing,
       proof: 1,
       whenUnknown: this.whenUnknown,
-      before,
+      before: () => before,
       now: () => this.now,
     });
     this.health.subscribe(({ ready, state }, flipped) => {

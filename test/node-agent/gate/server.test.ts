@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
-import { createQuestionReader, denial, ProtocolError } from '../../../node-agent/gate/protocol.ts';
-import { createGateServer, type GateCaller, type GateServerDeps } from '../../../node-agent/gate/server.ts';
+import { denial, ProtocolError, QuestionReader } from '../../../node-agent/gate/protocol.ts';
+import { type GateCaller, GateServer, type GateServerDeps } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, useDuties } from '../support.ts';
 
 const question = () => Buffer.from('plumbline-gate/1 ADD 16 2\nCNI_IFNAME=eth0\0{}');
@@ -25,7 +25,7 @@ describe('the gate’s server', () => {
       return new Promise<void>((resolve) => asker.gone.addEventListener('abort', () => resolve()));
     };
     const limited = { log: logged.log, limits: limits ?? {} };
-    stop = start(createGateServer({ socketPath: path, answer: answer ?? hold, ...limited }));
+    stop = start(new GateServer({ socketPath: path, answer: answer ?? hold, ...limited }));
     await eventually(() => existsSync(path), 'it listens');
   };
 
@@ -119,7 +119,7 @@ describe('the gate’s server', () => {
 
   it('counts no bytes of an answered request while its connection stays open', async () => {
     const bytes = question();
-    const reader = createQuestionReader();
+    const reader = new QuestionReader();
     reader.read(bytes);
     let answered = 0;
     await serve({ bytes: reader.size }, () => void answered++);
@@ -133,7 +133,7 @@ describe('the gate’s server', () => {
   });
 });
 
-const read = (text: string) => createQuestionReader().read(Buffer.from(text));
+const read = (text: string) => new QuestionReader().read(Buffer.from(text));
 const ENVIRONMENT = 'CNI_ARGS=a=b;c=d\0CNI_IFNAME=eth0\0nonsense\0EMPTY=\0';
 
 describe('the gate’s protocol: requests', () => {
