@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
-import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
@@ -229,6 +229,20 @@ describe('device plugin over time', () => {
       assert.deepEqual(resources, { [NAMES[0]!]: why });
     });
   }
+
+  it('keeps its sockets while it is unknown which kubelet runs, says why, and goes on', async () => {
+    await kubelet.start();
+    await registered();
+    const before = inodes();
+    const socket = join(kubelet.directory, 'device-plugins/kubelet.sock');
+    renameSync(socket, `${socket}.away`);
+    symlinkSync(socket, socket);
+    await eventually(() => logged.lines.some(({ reason }) => /ELOOP.*kubelet\.sock/.test(String(reason))), 'it says why');
+    assert.deepEqual(inodes(), before);
+    renameSync(`${socket}.away`, socket);
+    await eventually(() => logged.said('recovered'), 'recovered');
+    assert.deepEqual([inodes(), kubelet.registrations.length], [before, NAMES.length], 'the same kubelet');
+  });
 
   const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
 

@@ -38,7 +38,11 @@ export async function startGateAgent(socketPath: string, policy: Partial<GatePol
     hasDevice: (pod) => agent.hasDevice(pod),
     metrics: testMetrics(),
   });
-  const server = new GateServer({ socketPath, answer: answers.answer, log: logged.log });
+  const server = new GateServer({
+    socketPath,
+    answer: (question, caller) => answers.answer(question, caller),
+    log: logged.log,
+  });
   const running = server.run(stopping.signal);
   await eventually(() => existsSync(socketPath), 'the agent listens');
   return agent;

@@ -166,7 +166,8 @@ describe('the gate’s installer', () => {
   for (const [what, reason, spoil, repair] of faults) {
     it(`says why it is incomplete if ${what}, goes on, and is complete again by itself`, async () => {
       write('10-ovn.conf', OVN);
-      run();
+      // Each attempt to write causes events.
+      run({ pace: 0.2 });
       await eventually(async () => (await installed()) === 1, 'installed');
       spoil();
       const isSaid = () => logged.lines.some(({ reason: said }) => reason.test(String(said)));

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { createConnection, createServer } from 'node:net';
+import { createConnection, createServer, Server } from 'node:net';
 import { dirname, join } from 'node:path';
+import { mock } from 'node:test';
 import { denial, ProtocolError, QuestionReader } from '../../../node-agent/gate/protocol.ts';
 import { type GateCaller, GateServer, type GateServerDeps } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, useDuties } from '../support.ts';
@@ -62,6 +63,23 @@ describe('the gate’s server', () => {
       assert.ok(logged.said('the gate’s socket was removed or replaced; listening again'));
     });
   }
+
+  it('goes on when accepting a connection fails, as without descriptors, and says so', async () => {
+    const servers: Server[] = [];
+    const { listen } = Server.prototype;
+    const listening = mock.method(Server.prototype, 'listen', function (this: Server, ...args: never[]) {
+      servers.push(this);
+      return Reflect.apply(listen, this, args);
+    });
+    await serve({});
+    listening.mock.restore();
+    await eventually(() => servers[0]?.listening === true, 'it listens');
+    servers[0]?.emit('error', new Error('accept EMFILE'));
+    assert.equal(logged.lines.at(-1)?.['reason'], 'accept EMFILE');
+    connect().socket.write(question());
+    await eventually(() => callers.length === 1, 'asked');
+    assert.ok(logged.said('recovered'));
+  });
 
   it('removes its socket when it ends, but not one that another agent has put in its place', async () => {
     await serve({});
