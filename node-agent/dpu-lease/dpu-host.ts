@@ -12,62 +12,52 @@ import {
   readNode,
 } from '../kube-objects/lease.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
-import type { AgentMessages } from '../telemetry/log-messages.ts';
 
 export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log'> {
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
 }
 
-/** Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. */
-export class DpuHostLease {
-  readonly #deps: DpuHostDeps;
-  readonly #problems: ProblemLog<AgentMessages>;
+/**
+ * Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. It retries while
+ * the API server does not answer; no other part needs the Lease within a second.
+ */
+export function maintainDpuLease(deps: DpuHostDeps, signal: AbortSignal): Promise<void> {
+  const problems = new ProblemLog(deps.log);
+  const periodSeconds = observationPeriod(deps.timing);
+  const round = async (): Promise<number> => {
+    await reconcile(deps, signal);
+    problems.recovered();
+    return periodSeconds;
+  };
+  const onError = (err: unknown): number => {
+    // Another client wrote in between: the next round reads the Lease again.
+    if (!isConflict(err) && !isAlreadyExists(err)) problems.failed(err, 'maintaining the DPU lease failed; retrying');
+    return periodSeconds;
+  };
+  return repeat(signal, round, onError);
+}
 
-  constructor(deps: DpuHostDeps) {
-    this.#deps = deps;
-    this.#problems = new ProblemLog(deps.log);
+async function reconcile({ client, nodeName, lease, timing, log }: DpuHostDeps, signal: AbortSignal): Promise<void> {
+  const { duration } = timing;
+  const node = await readNode(client, nodeName, signal);
+  const current = await findLease(client, lease, signal);
+  const repair = repairLease(current, { nodeName, nodeUid: node.uid, duration });
+  if (repair.kind === 'none') return;
+  const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
+  if (repair.kind === 'create') {
+    await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
+    const fields = { lease: leaseText(lease), durationSeconds: duration };
+    log.info(fields, 'DPU lease created; waiting for the DPU to renew it');
+    return;
   }
-
-  /** The duty. It retries while the API server does not answer; no other part needs the Lease within a second. */
-  run(signal: AbortSignal): Promise<void> {
-    const periodSeconds = observationPeriod(this.#deps.timing);
-    const round = async (): Promise<number> => {
-      await this.#reconcile(signal);
-      this.#problems.recovered();
-      return periodSeconds;
-    };
-    const onError = (err: unknown): number => {
-      // Another client wrote in between: the next round reads the Lease again.
-      if (!isConflict(err) && !isAlreadyExists(err))
-        this.#problems.failed(err, 'maintaining the DPU lease failed; retrying');
-      return periodSeconds;
-    };
-    return repeat(signal, round, onError);
-  }
-
-  async #reconcile(signal: AbortSignal): Promise<void> {
-    const { client, nodeName, lease, timing, log } = this.#deps;
-    const { duration } = timing;
-    const node = await readNode(client, nodeName, signal);
-    const current = await findLease(client, lease, signal);
-    const repair = repairLease(current, { nodeName, nodeUid: node.uid, duration });
-    if (repair.kind === 'none') return;
-    const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
-    if (repair.kind === 'create') {
-      await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
-      const fields = { lease: leaseText(lease), durationSeconds: duration };
-      log.info(fields, 'DPU lease created; waiting for the DPU to renew it');
-      return;
-    }
-    const patch = {
-      // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
-      metadata: { resourceVersion: current?.metadata.resourceVersion, ownerReferences },
-      spec: { holderIdentity, leaseDurationSeconds },
-    };
-    await patchLease(client, lease, patch, signal);
-    log.warn({ lease: leaseText(lease), reasons: repair.faults }, 'DPU lease repaired');
-  }
+  const patch = {
+    // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
+    metadata: { resourceVersion: current?.metadata.resourceVersion, ownerReferences },
+    spec: { holderIdentity, leaseDurationSeconds },
+  };
+  await patchLease(client, lease, patch, signal);
+  log.warn({ lease: leaseText(lease), reasons: repair.faults }, 'DPU lease repaired');
 }
 
 /** Undefined if it does not exist. @throws KubeError */
@@ -83,35 +73,25 @@ const CHECK_SECONDS = 60;
 const RETRY_SECONDS = 5;
 
 /** Missing renewals must not count as a dead DPU; a DPU that still renews must find its Lease. */
-export class LeaseRelease {
-  readonly #deps: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>;
-  readonly #problems: ProblemLog<AgentMessages>;
-
-  constructor(deps: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>) {
-    this.#deps = deps;
-    this.#problems = new ProblemLog(deps.log);
-  }
-
-  run(signal: AbortSignal): Promise<void> {
-    const round = async (): Promise<number> => {
-      await this.#release(signal);
-      this.#problems.recovered();
-      return CHECK_SECONDS;
-    };
-    const onError = (err: unknown): number => {
-      if (!isConflict(err)) this.#problems.failed(err, 'releasing the DPU lease failed; retrying');
-      return RETRY_SECONDS;
-    };
-    return repeat(signal, round, onError);
-  }
-
-  async #release(signal: AbortSignal): Promise<void> {
-    const { client, lease, log } = this.#deps;
+export function releaseDpuLease(
+  { client, lease, log }: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const problems = new ProblemLog(log);
+  const round = async (): Promise<number> => {
     const current = await findLease(client, lease, signal);
-    if (current === undefined || isReleased(current.spec)) return;
-    const { resourceVersion } = current.metadata;
-    const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
-    await patchLease(client, lease, patch, signal);
-    log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
-  }
+    if (current !== undefined && !isReleased(current.spec)) {
+      const { resourceVersion } = current.metadata;
+      const patch = { metadata: { resourceVersion }, spec: { holderIdentity: RELEASED_HOLDER } };
+      await patchLease(client, lease, patch, signal);
+      log.info({ lease: leaseText(lease) }, 'DPU lease released; health check off');
+    }
+    problems.recovered();
+    return CHECK_SECONDS;
+  };
+  const onError = (err: unknown): number => {
+    if (!isConflict(err)) problems.failed(err, 'releasing the DPU lease failed; retrying');
+    return RETRY_SECONDS;
+  };
+  return repeat(signal, round, onError);
 }

@@ -59,7 +59,7 @@ export class GateInstaller {
       if (wait !== undefined) postponed = setTimeout(guarded, wait * 1000);
     });
     this.#placeShim();
-    watchDirectory({ path: this.#deps.confDir, signal, onChange: guarded });
+    watchDirectory({ path: this.#deps.confDir, signal, onChange: guarded, log: this.#deps.log });
     guarded();
     const timer = setInterval(guarded, POLL_SECONDS * 1000);
     try {

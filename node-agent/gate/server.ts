@@ -71,7 +71,7 @@ export class GateServer {
     const { socketPath } = this.#deps;
     mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
     const server = createServer((socket) => this.#serve(socket));
-    // Without descriptors, accepting a connection fails; the server goes on.
+    // Without descriptors, accepting a connection fails; the server continues.
     const onError = (error: Error) => this.#acceptProblems.failed(error, 'accepting a gate connection failed');
     try {
       const own = await placeSocket(socketPath, async (path) => {

@@ -62,7 +62,7 @@ export class AgentLock {
     if (file !== undefined) resultOrNone(() => closeSync(file));
   }
 
-  /** Never rejects. An agent that began to work without the lock goes on, whoever has it meanwhile. */
+  /** Never rejects. An agent that began to work without the lock continues, even if another one has it meanwhile. */
   async #takeLater(): Promise<void> {
     const { signal } = this.#released;
     while (this.#mode !== 'own' && !signal.aborted) {

@@ -30,6 +30,9 @@ interface LastMap {
   readonly networks: NodeNetworks | undefined;
 }
 
+/** Bytes; a map has at most a MiB, and this is one node's part of it. */
+const MAX_SAVED_BYTES = 1024 * 1024;
+
 /**
  * The last good map: a faulty one changes nothing. Owner: the operator's last valid map; it survives the agent, because agents
  * restart more often than people repair maps. Age: any. End: the next valid map; one that names a NUMA node that this host
@@ -73,8 +76,6 @@ export class MapMemory {
   }
 }
 
-/** Bytes; a map has at most a MiB, and this is one node's part of it. */
-const MAX_SAVED_BYTES = 1024 * 1024;
 const cellList = z.string().transform((text) => CpuSet.parse(text, MAX_CELL_ID));
 /** A zod record would drop a physnet with the name `__proto__`. */
 const byPhysnet = z.preprocess(

@@ -98,19 +98,19 @@ class PidfileLookup {
   find(): DaemonSearch {
     const pidfile = statOf(this.#file);
     if (pidfile !== undefined && this.#isSamePidfile(pidfile) && this.#areAlive()) return this.#result(false);
-    const found = readPidfile(this.#file, this.#name);
-    if ('daemon' in found) {
-      const { daemon, parent } = found;
+    const reading = readPidfile(this.#file, this.#name);
+    if ('daemon' in reading) {
+      const { daemon, parent } = reading;
       const changed = this.#remember(parent.monitor === undefined ? [daemon] : [daemon, parent.monitor]);
       this.#before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
       return { ...this.#result(changed), isStarting: !parent.isKnown };
     }
-    this.#before = found.code === 'absent' && pidfile === undefined ? { pidfile } : undefined;
-    if (found.code === 'unreadable' && this.#processes.length > 0 && this.#areAlive())
-      return { ...this.#result(false), missing: [found] };
-    const known = this.#processes.length > 0 ? this.#processes : this.#recorded();
-    const monitors = known.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
-    return { ...this.#result(this.#remember(monitors)), missing: [found] };
+    this.#before = reading.code === 'absent' && pidfile === undefined ? { pidfile } : undefined;
+    if (reading.code === 'unreadable' && this.#processes.length > 0 && this.#areAlive())
+      return { ...this.#result(false), missing: [reading] };
+    const earlier = this.#processes.length > 0 ? this.#processes : this.#recorded();
+    const monitors = earlier.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
+    return { ...this.#result(this.#remember(monitors)), missing: [reading] };
   }
 
   #result(changed: boolean): DaemonSearch {

@@ -2,7 +2,7 @@ import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { DpuLease, ovsProbe } from '../dpu-lease/dpu.ts';
-import { DpuHostLease, LeaseRelease } from '../dpu-lease/dpu-host.ts';
+import { maintainDpuLease, releaseDpuLease } from '../dpu-lease/dpu-host.ts';
 import { announceHealth, HostDpuHealth } from '../dpu-lease/health.ts';
 import { TokenRenewal } from '../dpu-lease/token-renewal.ts';
 import { gateFilesIn } from '../gate/settings.ts';
@@ -29,8 +29,8 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   const lease = { namespace: config.dpuLeaseNamespace, name: DPU_LEASE_PREFIX + nodeName };
   const owns = config.dpuLease === 'own';
   if (timing.renewInterval === 0) {
-    const release = new LeaseRelease({ ...parts, lease });
-    const duty = { name: 'dpu-lease-release', run: (signal: AbortSignal) => release.run(signal) };
+    const run = (signal: AbortSignal) => releaseDpuLease({ ...parts, lease }, signal);
+    const duty = { name: 'dpu-lease-release', run };
     return { duties: mode === 'dpu-host' && owns ? [duty] : [], health: undefined };
   }
   if (mode === 'dpu') {
@@ -48,8 +48,8 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     now: machineSeconds,
   });
   health.subscribe(announceHealth(parts));
-  const hostLease = new DpuHostLease({ ...parts, lease, timing });
-  const upkeep = { name: 'dpu-lease', run: (signal: AbortSignal) => hostLease.run(signal) };
+  const maintain = (signal: AbortSignal) => maintainDpuLease({ ...parts, lease, timing }, signal);
+  const upkeep = { name: 'dpu-lease', run: maintain };
   const observing = { name: 'dpu-health', run: (signal: AbortSignal) => health.run(signal) };
   return { duties: [observing, ...(owns ? [upkeep] : [])], health };
 }

@@ -277,7 +277,10 @@ describe('the CNI plugin, case by case', () => {
     it('says how long the agent has not answered, and ends after a day without one', async function () {
       const now = Number(process.hrtime.bigint() / 1_000_000n);
       writeState(gate.state, { ...DEAD, at: now - 120_000 });
-      assert.match(String((await outcome('ADD'))[2]), /^DPU Not Ready: why; the node agent has not answered for 1[2-9]\d s$/);
+      assert.match(
+        String((await outcome('ADD'))[2]),
+        /^DPU Not Ready: why; the node agent has not answered for 1[2-9]\d s$/,
+      );
       const wrapper = (seconds: number) => ['unshare', '--time', '--monotonic', String(seconds)];
       if (spawnSync('unshare', [...wrapper(1).slice(1), 'true']).status !== 0)
         return skipFor({ name: 'time namespaces that this process may make', install: 'run as root' }, this);

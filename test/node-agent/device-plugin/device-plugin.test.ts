@@ -230,14 +230,17 @@ describe('device plugin over time', () => {
     });
   }
 
-  it('keeps its sockets while it is unknown which kubelet runs, says why, and goes on', async () => {
+  it('keeps its sockets while it is unknown which kubelet runs, says why, and continues', async () => {
     await kubelet.start();
     await registered();
     const before = inodes();
     const socket = join(kubelet.directory, 'device-plugins/kubelet.sock');
     renameSync(socket, `${socket}.away`);
     symlinkSync(socket, socket);
-    await eventually(() => logged.lines.some(({ reason }) => /ELOOP.*kubelet\.sock/.test(String(reason))), 'it says why');
+    await eventually(
+      () => logged.lines.some(({ reason }) => /ELOOP.*kubelet\.sock/.test(String(reason))),
+      'it says why',
+    );
     assert.deepEqual(inodes(), before);
     renameSync(`${socket}.away`, socket);
     await eventually(() => logged.said('recovered'), 'recovered');

@@ -7,7 +7,7 @@ import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { DPU_LEASE_HOLDER } from '../../../model/names.ts';
 import { DpuLease, ovsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
-import { DpuHostLease, LeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { maintainDpuLease, releaseDpuLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns, useDuties } from '../support.ts';
 
@@ -184,12 +184,13 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     api.client.patch = () => Promise.reject(error);
   };
   const release = async () => {
-    start(new LeaseRelease({ client: api.client, lease, log: logged.log }));
+    start({ run: (signal) => releaseDpuLease({ client: api.client, lease, log: logged.log }, signal) });
     await turns();
   };
   const tend = async () => {
     const timing = { renewInterval: 10, duration: 40 };
-    start(new DpuHostLease({ client: api.client, nodeName: NODE, lease, timing, log: logged.log }));
+    const deps = { client: api.client, nodeName: NODE, lease, timing, log: logged.log };
+    start({ run: (signal) => maintainDpuLease(deps, signal) });
     await turns();
   };
 

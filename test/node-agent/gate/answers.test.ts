@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createAssignments } from '../../../node-agent/assignments/assignments.ts';
+import { Assignments } from '../../../node-agent/assignments/assignments.ts';
 import { cpusOfPod } from '../../../node-agent/assignments/view.ts';
 import { type AnswersDeps, DeviceQuestions, GateAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
 import type { Question } from '../../../node-agent/gate/protocol.ts';
@@ -240,7 +240,7 @@ describe('facts of the gate about a pod: its CPUs', () => {
     const write = (text: string) => replaceFile(join(kubeletDir, 'cpu_manager_state'), text);
     const checkpoint = (entries: object) =>
       JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries, checksum: 1 });
-    const assignments = createAssignments({
+    const assignments = new Assignments({
       kubeletDir,
       cdiDir: temp(),
       online: () => CpuSet.parse('0-7'),

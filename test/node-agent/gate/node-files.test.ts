@@ -164,7 +164,7 @@ describe('the gate’s installer', () => {
     ],
   ];
   for (const [what, reason, spoil, repair] of faults) {
-    it(`says why it is incomplete if ${what}, goes on, and is complete again by itself`, async () => {
+    it(`says why it is incomplete if ${what}, continues, and is complete again by itself`, async () => {
       write('10-ovn.conf', OVN);
       // Each attempt to write causes events.
       run({ pace: 0.2 });

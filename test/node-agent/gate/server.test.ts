@@ -64,7 +64,7 @@ describe('the gate’s server', () => {
     });
   }
 
-  it('goes on when accepting a connection fails, as without descriptors, and says so', async () => {
+  it('continues when accepting a connection fails, as without descriptors, and says so', async () => {
     const servers: Server[] = [];
     const { listen } = Server.prototype;
     const listening = mock.method(Server.prototype, 'listen', function (this: Server, ...args: never[]) {

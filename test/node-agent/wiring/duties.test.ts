@@ -172,7 +172,11 @@ describe('a rolling update on a node with a dead DPU', () => {
     const primary = { cniVersion: '1.1.0', name: 'net', type: PASS };
     writeFileSync(join(confDir, '10-net.conf'), JSON.stringify(primary));
     const seconds = machineSeconds();
-    const observation = { renewTime: '2026-01-01T00:00:00.000000Z', changedAt: seconds - 100, answeredAt: seconds - 10 };
+    const observation = {
+      renewTime: '2026-01-01T00:00:00.000000Z',
+      changedAt: seconds - 100,
+      answeredAt: seconds - 10,
+    };
     const lease = observedLease({ ...observation, since: seconds - 100, changes: 3 }, bootId());
     writeFileSync(gate.state, JSON.stringify({ lease }));
     const isGated = () => existsSync(join(confDir, '00-multus-plumbline-gate.json'));

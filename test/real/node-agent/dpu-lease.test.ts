@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { apiAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient, KubeError } from '../../../kube/client.ts';
 import { DpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
-import { DpuHostLease, LeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { maintainDpuLease, releaseDpuLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { readTokenClaims, TokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { monotonicSeconds } from '../../../runtime/time.ts';
 import { testMetrics } from '../../node-agent/support.ts';
@@ -72,7 +72,7 @@ describe('the account of a DPU, on a real API server', function () {
     const renewal = () => ({ spec: { renewTime: new Date().toISOString().replace('Z', '000Z') } });
     const current = async () => (await admin.get(PATH)) as LeaseObject;
     const runHost = () =>
-      new DpuHostLease({ client: host, nodeName: OWN, lease, timing, log: recordingLogger().log }).run(stop.signal);
+      maintainDpuLease({ client: host, nodeName: OWN, lease, timing, log: recordingLogger().log }, stop.signal);
     const runDpu = (client: KubeClient) =>
       new DpuLease({
         client,
@@ -102,7 +102,7 @@ describe('the account of a DPU, on a real API server', function () {
       stop.abort();
       stop = new AbortController();
       await assert.rejects(dpu.patch(PATH, MERGE, { spec: { holderIdentity: '' } }), /owner, holder and duration/);
-      void new LeaseRelease({ client: host, lease, log: recordingLogger().log }).run(stop.signal);
+      void releaseDpuLease({ client: host, lease, log: recordingLogger().log }, stop.signal);
       await eventually(async () => (await current()).spec.holderIdentity === '', 'released');
       stop.abort();
       stop = new AbortController();
