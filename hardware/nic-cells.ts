@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
-import { resultOrNone } from '../model/json.ts';
 import { entries, readId } from './sysfs.ts';
 
 export interface NicPlace {
@@ -75,9 +74,13 @@ export function neighborsOf(root: string, name: string, byIndex: () => ReadonlyM
   return neighbors;
 }
 
+/** The names of all interfaces, in any order. */
+export function interfaceNames(root: string): string[] {
+  return list(join(root, 'class/net')) ?? [];
+}
+
 export function interfacesByIndex(root: string): ReadonlyMap<string, string> {
-  const names = list(join(root, 'class/net')) ?? [];
-  return new Map(names.map((name) => [read(join(directoryOf(root, name), 'ifindex')) ?? '', name]));
+  return new Map(interfaceNames(root).map((name) => [read(join(directoryOf(root, name), 'ifindex')) ?? '', name]));
 }
 
 /** Undefined if the kernel does not report it: reading `carrier` of an interface that is down is an error. */
@@ -132,15 +135,28 @@ function together(places: readonly NicPlace[]): NicPlace {
 }
 
 function list(directory: string): string[] | undefined {
-  return resultOrNone(() => readdirSync(directory));
+  return ifAny(() => readdirSync(directory));
 }
 
 function read(file: string): string | undefined {
-  return resultOrNone(() => readFileSync(file, 'utf8').trim());
+  return ifAny(() => readFileSync(file, 'utf8').trim());
 }
 
 function real(path: string): string | undefined {
-  return resultOrNone(() => realpathSync(path));
+  return ifAny(() => realpathSync(path));
+}
+
+/** Errors of this process or machine, which say nothing about a file: they must not look like a NIC's absence. */
+const UNRELATED_ERRORS: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EACCES']);
+
+/** Undefined if the kernel has no such file, or does not answer for this device. @throws an unrelated error */
+function ifAny<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    if (UNRELATED_ERRORS.has((error as NodeJS.ErrnoException).code)) throw error;
+    return undefined;
+  }
 }
 
 export interface Nic {

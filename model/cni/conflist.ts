@@ -98,6 +98,8 @@ export interface ConfFile {
   readonly name: string;
   /** Undefined if the file could not be read. */
   readonly text: string | undefined;
+  /** Why it could not be read. */
+  readonly fault?: string;
 }
 
 /** `remove` names existing files to delete. */
@@ -137,7 +139,8 @@ export function planConflist(files: readonly ConfFile[]): ConflistPlan {
   if (primary.name < LAST_OWN) {
     return { kind: 'keep', problem: `${primary.name} sorts before ${LAST_OWN}: the runtime bypasses the gate` };
   }
-  if (primary.text === undefined) return { kind: 'keep', problem: `${primary.name} cannot be read` };
+  if (primary.text === undefined)
+    return { kind: 'keep', problem: `${primary.name} cannot be read: ${primary.fault ?? 'no content'}` };
   try {
     const { name, text } = gateConflist(primary.name, primary.text);
     const remove = present.map((one) => one.name).filter((one) => one !== name);

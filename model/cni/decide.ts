@@ -90,7 +90,7 @@ export function podOf(args: ReadonlyMap<string, string>): CniPod {
   return { namespace: value('K8S_POD_NAMESPACE'), name: value('K8S_POD_NAME'), uid: value('K8S_POD_UID') };
 }
 
-/** Saved for the agent's restart, and for the shim while the agent does not respond. native/cni/state.h parses it. */
+/** Saved for the agent's restart, and for the shim while the agent does not respond. native/cni/state.c parses it. */
 export interface GateState {
   readonly dpu: 'ready' | 'not-ready' | 'none';
   readonly reason: string;

@@ -22,9 +22,14 @@ const located = z.strictObject({
   /** NUMA node ids; an empty list means that the network has no affinity. */
   numaNodes: z.array(z.number().int().nonnegative('a NUMA node is 0 or more (-1 means unknown: leave it out)')),
 });
+/** A record drops this key: an entry without its selector would apply to every node. */
+const named = z.custom<object>(
+  (value) => !Object.hasOwn(Object(value), '__proto__'),
+  'the name __proto__ is not usable',
+);
 const entry = z.strictObject({
-  nodeSelector: z.record(z.string(), z.string()).optional(),
-  physnets: z.record(z.string().min(1), located).optional(),
+  nodeSelector: named.pipe(z.record(z.string(), z.string())).optional(),
+  physnets: named.pipe(z.record(z.string().min(1), located)).optional(),
   tunnel: located.optional(),
 });
 

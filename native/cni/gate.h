@@ -188,7 +188,9 @@ void agent_close(struct agent *agent);
  *   exempt         array of namespaces whose pods always pass; `openshift-*` matches all with that prefix
  *   at             time of the write, in milliseconds of CLOCK_MONOTONIC; a future time is from before a reboot
  *
- * The state counts however old it is, because a DPU does not recover when an agent stops. Without a file all calls pass.
+ * The state counts while no agent runs, because a DPU does not recover when an agent stops, but no longer than a day: a
+ * node whose agent is gone for good must not refuse pods for ever. A refusal by a state that is older than a minute says
+ * how long the agent has not answered. Without a state all calls pass.
  * Never fails: it treats an unreadable file as absent.
  */
 void state_judge(const struct call *call, struct verdict *verdict);

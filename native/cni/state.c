@@ -9,6 +9,10 @@
 #include <unistd.h>
 
 #define RUN_DIRECTORY "/run/plumbline"
+/* The agent writes the state every few seconds, so an older one means that it is gone: a refusal then says so. */
+#define STATE_OLD_MS 60000
+/* The state ends a day after the agent's last write: no agent is coming back that would lift a refusal. */
+#define STATE_END_MS (24 * 60 * 60 * 1000LL)
 
 long long now_ms(void)
 {
@@ -80,11 +84,16 @@ static long long number_of(struct slice value)
     return number;
 }
 
-static void deny(const struct call *call, struct verdict *verdict, struct slice reason)
+static void deny(const struct call *call, struct verdict *verdict, struct slice reason, long long age_ms)
 {
     struct text message = TEXT(verdict->bytes);
     text_string(&message, "DPU Not Ready: ");
     text_bytes(&message, reason);
+    if (age_ms >= STATE_OLD_MS) {
+        text_string(&message, "; the node agent has not answered for ");
+        text_number(&message, (unsigned long)(age_ms / 1000));
+        text_string(&message, " s");
+    }
     verdict->kind = DENY;
     verdict->code = call->verb == STATUS ? CODE_UNAVAILABLE : CODE_LATER;
     verdict->length = message.length;
@@ -108,7 +117,8 @@ void state_judge(const struct call *call, struct verdict *verdict)
     int readable = json_object(content, field, COUNT) == 0;
     long long at = number_of(field[AT].value);
     verdict->kind = ALLOW;
-    if (!readable || at < 0 || at > now_ms())
+    long long age_ms = now_ms() - at;
+    if (!readable || at < 0 || age_ms < 0 || age_ms >= STATE_END_MS)
         return;
     if (call->verb == STATUS && !slice_is(field[STATUS_TOO].value, "true"))
         return;
@@ -117,5 +127,5 @@ void state_judge(const struct call *call, struct verdict *verdict)
     if (call->verb == ADD && slice_is(json_plain(field[SCOPE].value), "device") && !call->has_device)
         return;
     if (slice_is(json_plain(field[DPU].value), "not-ready"))
-        deny(call, verdict, json_plain(field[REASON].value));
+        deny(call, verdict, json_plain(field[REASON].value), age_ms);
 }

@@ -82,6 +82,11 @@ export interface AssignmentsView {
   readonly memory: MemoryReading | undefined;
 }
 
+/** The CPUs that a pod's containers own; empty for an unknown pod. */
+export function cpusOfPod({ assignments }: Pick<AssignmentsView, 'assignments'>, uid: string): CpuSet {
+  return unionOf(assignments.flatMap(({ podUID, cpus }) => (podUID === uid ? [cpus] : [])));
+}
+
 export const UNKNOWN_VIEW: AssignmentsView = {
   policy: undefined,
   reserved: undefined,

@@ -46,8 +46,28 @@ export async function readPodOfHolder(
 }
 
 /** Reports a wrong allocation in an Event of the pod, which it reads only if the result depends on it. */
-export function createAllocationChecker({ client, events, policy, refusals, log, metrics }: AllocationCheckerDeps) {
-  const judge = async (request: AllocationRequest, signal: AbortSignal) => {
+export class AllocationChecker {
+  readonly #deps: AllocationCheckerDeps;
+
+  constructor(deps: AllocationCheckerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Why the container must not start, or undefined. */
+  async check(request: AllocationRequest, signal: AbortSignal): Promise<string | undefined> {
+    const { metrics, policy, refusals } = this.#deps;
+    const { refused, pod } = await this.#judge(request, signal);
+    const labels = { resource: metrics.resourceLabel(request.resource) };
+    metrics.allocationChecks.inc({ ...labels, outcome: refused === undefined ? 'granted' : refused.reason });
+    if (refused === undefined) return undefined;
+    this.#announce(refused, request.holder, pod);
+    if (policy !== 'enforce') return undefined;
+    refusals.add(request.holder, pod?.metadata.uid, refused.message);
+    return refused.message;
+  }
+
+  async #judge(request: AllocationRequest, signal: AbortSignal) {
+    const { client, log } = this.#deps;
     const { holder, resource, cells, host, wholeCoresOnly } = request;
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
     if (checkAllocation(strictest) === undefined) return { refused: undefined, pod: undefined };
@@ -66,9 +86,10 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     const spansCells =
       pod === undefined || parsePreferences(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]).spansCells;
     return { refused: checkAllocation({ ...strictest, wholeCores, spansCells }), pod };
-  };
+  }
 
-  const tell = ({ reason, message }: RefusedAllocation, holder: ListedContainer, pod: HolderPod | undefined) => {
+  #announce({ reason, message }: RefusedAllocation, holder: ListedContainer, pod: HolderPod | undefined): void {
+    const { events, policy, log } = this.#deps;
     const { namespace, podName: name, container } = holder;
     const uid = pod?.metadata.uid;
     const then = policy === 'enforce' ? 'it does not start' : 'it starts anyway';
@@ -76,51 +97,44 @@ export function createAllocationChecker({ client, events, policy, refusals, log,
     events.record({ apiVersion: 'v1', kind: 'Pod', name, namespace, uid }, event);
     const fields = { ...containerNames(holder), vmi: pod && vmiNameOf(pod), event: reason, message: event.message };
     log.warn(fields, 'allocation refused');
-  };
-
-  return {
-    /** Why the container must not start, or undefined. */
-    async check(request: AllocationRequest, signal: AbortSignal) {
-      const { refused, pod } = await judge(request, signal);
-      const labels = { resource: metrics.resourceLabel(request.resource) };
-      metrics.allocationChecks.inc({ ...labels, outcome: refused === undefined ? 'granted' : refused.reason });
-      if (refused === undefined) return undefined;
-      tell(refused, request.holder, pod);
-      if (policy !== 'enforce') return undefined;
-      refusals.add(request.holder, pod?.metadata.uid, refused.message);
-      return refused.message;
-    },
-  };
+  }
 }
-
-/** The extender reads refusals only from the report: the author of an image can forge a container's status. */
-export type RefusedStarts = ReturnType<typeof createRefusedStarts>;
 
 /** Seconds after which a refusal that was not repeated expires: the kubelet retries at least every five minutes. */
 const EXPIRES_SECONDS = 600;
 
-/** @param now monotonic seconds */
-export function createRefusedStarts(now: () => number) {
-  const refusals = new BoundedMap<string, { readonly refusal: RefusedStart; readonly at: number }>(MAX_REFUSALS);
-  const listeners = new Listeners();
-  const sweep = (): void => {
-    for (const [key, { at }] of refusals) if (now() - at > EXPIRES_SECONDS) refusals.delete(key);
-  };
-  return {
-    add({ namespace, podName, container }: ListedContainer, podUID: string | undefined, message: string) {
-      const key = `${namespace}/${podName}/${container}`;
-      // Inserts at the end again: the oldest is removed first.
-      refusals.delete(key);
-      const text = message.slice(0, MAX_REFUSAL_MESSAGE);
-      const refusal = { ...(podUID !== undefined && { podUID }), namespace, podName, container, message: text };
-      refusals.set(key, { refusal, at: now() });
-      sweep();
-      listeners.notify();
-    },
-    current(): readonly RefusedStart[] {
-      sweep();
-      return [...refusals.values()].map(({ refusal }) => refusal);
-    },
-    subscribe: listeners.subscribe,
-  };
+/**
+ * Containers that must not start, for the report. The extender reads refusals only from there: the author of an image can
+ * forge a container's status. Owner: the allocation check. Age: since the last refusal of that container. End: ten minutes
+ * without another one, or the oldest of too many.
+ */
+export class RefusedStarts extends Listeners {
+  /** Monotonic seconds. */
+  readonly #now: () => number;
+  readonly #refusals = new BoundedMap<string, { readonly refusal: RefusedStart; readonly at: number }>(MAX_REFUSALS);
+
+  constructor(now: () => number) {
+    super();
+    this.#now = now;
+  }
+
+  add({ namespace, podName, container }: ListedContainer, podUID: string | undefined, message: string): void {
+    const key = `${namespace}/${podName}/${container}`;
+    // Inserts at the end again: the oldest is removed first.
+    this.#refusals.delete(key);
+    const text = message.slice(0, MAX_REFUSAL_MESSAGE);
+    const refusal = { ...(podUID !== undefined && { podUID }), namespace, podName, container, message: text };
+    this.#refusals.set(key, { refusal, at: this.#now() });
+    this.#expire();
+    this.notify();
+  }
+
+  current(): readonly RefusedStart[] {
+    this.#expire();
+    return [...this.#refusals.values()].map(({ refusal }) => refusal);
+  }
+
+  #expire(): void {
+    for (const [key, { at }] of this.#refusals) if (this.#now() - at > EXPIRES_SECONDS) this.#refusals.delete(key);
+  }
 }

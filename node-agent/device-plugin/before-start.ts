@@ -28,30 +28,10 @@ export interface BeforeStartDeps {
 }
 
 /** A check that does not end in time lets the container start: an agent that hangs must not block pods. */
-export function createBeforeStart({ podResources, check, answerWithin, onOutcome, log }: BeforeStartDeps): BeforeStart {
-  const findHolder = async (
-    resource: string,
-    ids: readonly string[],
-    signal: AbortSignal,
-  ): Promise<ListedContainer | undefined> => {
-    for (let tries = 1; ; tries++) {
-      try {
-        return holderOf(await podResources.list({ signal, deadlineSeconds: ASK_DEADLINE_SECONDS }), resource, ids);
-      } catch (err) {
-        if (tries === MAX_ASK_TRIES || signal.aborted) {
-          log.warn(
-            { err, resource, devices: few(ids, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS) },
-            'allocation check skipped: owner unknown',
-          );
-          return undefined;
-        }
-        await sleep(ASK_PAUSE * tries, signal);
-      }
-    }
-  };
-
+export function beforeStartCheck(deps: BeforeStartDeps): BeforeStart {
+  const { check, answerWithin, onOutcome, log } = deps;
   return async (resource, deviceIds, signal) => {
-    const holder = await findHolder(resource, deviceIds, signal);
+    const holder = await findHolder(deps, resource, deviceIds, signal);
     const names = holder && containerNames(holder);
     const answer = await underSignals([signal], undefined, (checking) =>
       Promise.race([
@@ -75,4 +55,24 @@ export function createBeforeStart({ podResources, check, answerWithin, onOutcome
     log.warn({ ...names, resource, devices, reason: refusal }, 'container start refused');
     throw new Error(refusal);
   };
+}
+
+async function findHolder(
+  { podResources, log }: Pick<BeforeStartDeps, 'podResources' | 'log'>,
+  resource: string,
+  ids: readonly string[],
+  signal: AbortSignal,
+): Promise<ListedContainer | undefined> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return holderOf(await podResources.list({ signal, deadlineSeconds: ASK_DEADLINE_SECONDS }), resource, ids);
+    } catch (err) {
+      if (tries === MAX_ASK_TRIES || signal.aborted) {
+        const devices = few(ids, MAX_NAMED_DEVICES, MAX_ID_CHARACTERS);
+        log.warn({ err, resource, devices }, 'allocation check skipped: owner unknown');
+        return undefined;
+      }
+      await sleep(ASK_PAUSE * tries, signal);
+    }
+  }
 }

@@ -4,8 +4,8 @@ import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { ChangeSignal } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { type BeforeStart, createPluginServer, optionsOf, type PluginServer } from './plugin-server.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
+import { type BeforeStart, optionsOf, PluginServer } from './plugin-server.ts';
 import { type AdvertisedResource, kubeletGeneration, socketName } from './resources.ts';
 
 /** Seconds after which a registration counts as lasting: only repeated losses increase the pause before the next one. */
@@ -21,120 +21,148 @@ export interface DevicePluginDeps {
 /**
  * Registers a socket for each resource with every kubelet that appears: a restarted one has forgotten its plugins and
  * removed their sockets. A replaced socket and the end of the kubelet's watch cause a new registration, too.
+ * Servers belong to one run of the kubelet: they end with it, with their resource, and with the duty. While it is unknown
+ * which kubelet runs, they stay.
  */
-export function createDevicePlugin(deps: DevicePluginDeps) {
-  const { log } = deps;
-  const directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
-  const kubeletSocket = join(directory, KUBELET_SOCKET);
-  const servers = new Map<string, PluginServer>();
-  let desired: readonly AdvertisedResource[] = [];
-  const changes = new ChangeSignal();
-  const lost = new Map<string, string>();
+export class DevicePlugin {
+  readonly #deps: DevicePluginDeps;
+  readonly #directory: string;
+  readonly #problems: ProblemLog<AgentMessages>;
+  readonly #changes = new ChangeSignal();
+  #desired: readonly AdvertisedResource[] = [];
+  /** By resource. */
+  readonly #servers = new Map<string, PluginServer>();
+  /** Why a resource's registration was lost, until its server is stopped. */
+  readonly #lost = new Map<string, string>();
+  readonly #lossBackoff = new Backoff({ first: 0.2, most: 4 });
+  #lostAtSeconds = 0;
+  /** The run of the kubelet that the servers registered with; '' for none. */
+  #served = '';
 
-  const checkSockets = () => {
-    for (const [name, server] of servers) if (!server.isInPlace()) lost.set(name, 'its socket was removed or replaced');
-  };
+  constructor(deps: DevicePluginDeps) {
+    this.#deps = deps;
+    this.#directory = join(deps.kubeletDir, PLUGIN_DIRECTORY);
+    this.#problems = new ProblemLog(deps.log);
+  }
 
-  const register = async (resource: AdvertisedResource, signal: AbortSignal): Promise<void> => {
-    const request = { endpoint: socketName(resource.name), resourceName: resource.name, options: optionsOf(resource) };
+  /** Replaces the advertised resources; allocated devices stay allocated. */
+  advertise(resources: readonly AdvertisedResource[]): void {
+    this.#desired = resources;
+    this.#changes.set();
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const onChange = () => {
+      this.#checkSockets();
+      this.#changes.set();
+    };
+    watchDirectory({ path: this.#directory, signal, onChange, log: this.#deps.log });
+    const backoff = new Backoff({ first: 0.2, most: 4 });
     try {
-      await registerPlugin(kubeletSocket, request, { signal });
-      deps.onRegistration(resource.name, 'registered');
-    } catch (error) {
-      deps.onRegistration(resource.name, 'failed');
-      throw error;
-    }
-  };
-
-  const stop = async (names: readonly string[]): Promise<void> => {
-    const stopping = names.map((name) => servers.get(name)?.stop());
-    for (const name of names) {
-      servers.delete(name);
-      lost.delete(name);
-    }
-    await Promise.all(stopping);
-  };
-
-  const serve = async (signal: AbortSignal): Promise<void> => {
-    const now = desired;
-    await stop([...servers.keys()].filter((name) => !now.some((resource) => resource.name === name)));
-    const fresh: AdvertisedResource[] = [];
-    for (const resource of now) {
-      const server = servers.get(resource.name);
-      if (server === undefined) fresh.push(resource);
-      else if (JSON.stringify(server.resource) !== JSON.stringify(resource)) server.update(resource);
-    }
-    for (const resource of fresh) {
-      const socketPath = join(directory, socketName(resource.name));
-      const server = createPluginServer({
-        socketPath,
-        resource,
-        beforeStart: deps.beforeStart,
-        onUnwatched: () => {
-          lost.set(resource.name, 'the kubelet ended its watch');
-          changes.set();
-        },
-      });
-      servers.set(resource.name, server);
-      await server.start();
-    }
-    for (const resource of fresh) await register(resource, signal);
-    if (fresh.length === 0) return;
-    log.info({ resources: fresh.map(({ name }) => name) }, 'device plugin registered with the kubelet');
-  };
-
-  const losses = new Backoff({ first: 0.2, most: 4 });
-  let lostAt = 0;
-  /** Stops what was lost, so that the next `serve` starts and registers it again. */
-  const stopLost = async (signal: AbortSignal): Promise<void> => {
-    if (lost.size === 0) return;
-    if (monotonicSeconds() - lostAt > LASTING_SECONDS) losses.reset();
-    lostAt = monotonicSeconds();
-    await sleep(losses.next(), signal);
-    log.warn({ resources: Object.fromEntries(lost) }, 'registration lost; registering again');
-    await stop([...lost.keys()]);
-  };
-
-  return {
-    /** Replaces the advertised resources; allocated devices stay allocated. */
-    advertise(resources: readonly AdvertisedResource[]) {
-      desired = resources;
-      changes.set();
-    },
-    async run(signal: AbortSignal) {
-      const onChange = () => {
-        checkSockets();
-        changes.set();
-      };
-      watchDirectory({ path: directory, signal, onChange });
-      const problems = new ProblemLog(log);
-      const backoff = new Backoff({ first: 0.2, most: 4 });
-      let served = '';
       while (!signal.aborted) {
         // Before the first read, so that no change is missed.
-        changes.clear();
-        const generation = kubeletGeneration(directory);
-        if (generation !== served) await stop([...servers.keys()]);
-        served = generation;
-        if (generation === '') {
-          problems.failed(`${kubeletSocket} does not exist`, 'waiting for the kubelet; check --kubelet-dir');
-          await changes.wait(signal);
-          continue;
-        }
+        this.#changes.clear();
         try {
-          await stopLost(signal);
-          await serve(signal);
+          await this.#reconcile(signal);
           backoff.reset();
-          problems.recovered();
-          await changes.wait(signal);
+          await this.#changes.wait(signal);
         } catch (err) {
           if (signal.aborted) break;
-          problems.failed(err, 'registering the device plugin failed; retrying');
-          await stop([...servers.keys()]);
+          this.#problems.failed(err, 'registering the device plugin failed; retrying');
           await sleep(backoff.next(), signal).catch(() => undefined);
         }
       }
-      await stop([...servers.keys()]);
-    },
-  };
+    } finally {
+      await this.#stop([...this.#servers.keys()]);
+    }
+  }
+
+  async #reconcile(signal: AbortSignal): Promise<void> {
+    const generation = kubeletGeneration(this.#directory);
+    if (generation !== this.#served) await this.#stop([...this.#servers.keys()]);
+    this.#served = generation;
+    if (generation === '') {
+      const missing = `${this.#kubeletSocket} does not exist`;
+      this.#problems.failed(missing, 'waiting for the kubelet; check --kubelet-dir');
+      return;
+    }
+    try {
+      await this.#stopLost(signal);
+      await this.#serve(signal);
+    } catch (error) {
+      await this.#stop([...this.#servers.keys()]);
+      throw error;
+    }
+    this.#problems.recovered();
+  }
+
+  get #kubeletSocket(): string {
+    return join(this.#directory, KUBELET_SOCKET);
+  }
+
+  #checkSockets(): void {
+    for (const [name, server] of this.#servers)
+      if (!server.isInPlace()) this.#lost.set(name, 'its socket was removed or replaced');
+  }
+
+  async #serve(signal: AbortSignal): Promise<void> {
+    const desired = this.#desired;
+    const names = new Set(desired.map(({ name }) => name));
+    await this.#stop([...this.#servers.keys()].filter((name) => !names.has(name)));
+    const added: AdvertisedResource[] = [];
+    for (const resource of desired) {
+      const server = this.#servers.get(resource.name);
+      if (server === undefined) added.push(resource);
+      else if (JSON.stringify(server.resource) !== JSON.stringify(resource)) server.update(resource);
+    }
+    for (const resource of added) await this.#start(resource);
+    for (const resource of added) await this.#register(resource, signal);
+    if (added.length === 0) return;
+    const fields = { resources: added.map(({ name }) => name) };
+    this.#deps.log.info(fields, 'device plugin registered with the kubelet');
+  }
+
+  async #start(resource: AdvertisedResource): Promise<void> {
+    const server = new PluginServer({
+      socketPath: join(this.#directory, socketName(resource.name)),
+      resource,
+      beforeStart: this.#deps.beforeStart,
+      onUnwatched: () => {
+        this.#lost.set(resource.name, 'the kubelet ended its watch');
+        this.#changes.set();
+      },
+    });
+    this.#servers.set(resource.name, server);
+    await server.start();
+  }
+
+  async #register(resource: AdvertisedResource, signal: AbortSignal): Promise<void> {
+    const request = { endpoint: socketName(resource.name), resourceName: resource.name, options: optionsOf(resource) };
+    try {
+      await registerPlugin(this.#kubeletSocket, request, { signal });
+      this.#deps.onRegistration(resource.name, 'registered');
+    } catch (error) {
+      this.#deps.onRegistration(resource.name, 'failed');
+      throw error;
+    }
+  }
+
+  /** Stops what was lost, so that the next `#serve` starts and registers it again. */
+  async #stopLost(signal: AbortSignal): Promise<void> {
+    if (this.#lost.size === 0) return;
+    if (monotonicSeconds() - this.#lostAtSeconds > LASTING_SECONDS) this.#lossBackoff.reset();
+    this.#lostAtSeconds = monotonicSeconds();
+    await sleep(this.#lossBackoff.next(), signal);
+    this.#deps.log.warn({ resources: Object.fromEntries(this.#lost) }, 'registration lost; registering again');
+    await this.#stop([...this.#lost.keys()]);
+  }
+
+  async #stop(names: readonly string[]): Promise<void> {
+    const stopping = names.map((name) => this.#servers.get(name)?.stop());
+    for (const name of names) {
+      this.#servers.delete(name);
+      this.#lost.delete(name);
+    }
+    await Promise.all(stopping);
+  }
 }

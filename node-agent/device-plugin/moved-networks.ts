@@ -12,6 +12,7 @@ import { Backoff, sleep } from '../../runtime/time.ts';
 import type { ListedContainer } from '../assignments/view.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
 import { checkAllocation, containerNames, deviceNetworkText } from './allocation-check.ts';
 import { readPodOfHolder } from './allocation-checker.ts';
 
@@ -34,10 +35,66 @@ interface Move {
 }
 
 /** Reports that a network has left, or has moved away from a running pod's CPUs, which cannot follow. */
-export function createMovedNetworks(deps: MovedNetworksDeps) {
-  const { networks, client, events, log } = deps;
+export class MovedNetworks {
+  readonly #deps: MovedNetworksDeps;
+  readonly #problems: ProblemLog<AgentMessages>;
 
-  const announce = async (move: Move, holder: ListedContainer, host: Host, signal: AbortSignal): Promise<void> => {
+  constructor(deps: MovedNetworksDeps) {
+    this.#deps = deps;
+    this.#problems = new ProblemLog(deps.log);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { networks } = this.#deps;
+    const changes = new ChangeSignal();
+    const end = networks.subscribe(changes.set);
+    const podResources = this.#deps.podResources();
+    const backoff = new Backoff();
+    let before: NodeNetworks | undefined;
+    try {
+      while (!signal.aborted) {
+        changes.clear();
+        const now = networks.isComplete ? networks.view().networks : undefined;
+        try {
+          if (now !== undefined && before !== undefined)
+            await this.#announceAll(movesOf(before, now), podResources, signal);
+          before = now ?? before;
+          backoff.reset();
+          this.#problems.recovered();
+          await changes.wait(signal);
+        } catch (err) {
+          if (signal.aborted) break;
+          this.#problems.failed(err, 'finding the pods of a moved network failed; retrying');
+          await sleep(backoff.next(), signal).catch(() => undefined);
+        }
+      }
+    } finally {
+      end();
+      podResources.close();
+    }
+  }
+
+  async #announceAll(
+    moves: readonly Move[],
+    podResources: Pick<PodResourcesClient, 'list'>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (moves.length === 0) return;
+    const host = await this.#deps.host();
+    const pods = await podResources.list({ signal, deadlineSeconds: READ_TIMEOUT_SECONDS });
+    for (const { namespace, name: podName, containers } of pods) {
+      for (const { name: container, devices, cpuIds } of containers) {
+        const affected = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
+        // A container in the shared pool runs on all NUMA nodes.
+        if (cpuIds.length === 0) continue;
+        const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
+        for (const move of affected) await this.#announce(move, holder, host, signal);
+      }
+    }
+  }
+
+  async #announce(move: Move, holder: ListedContainer, host: Host, signal: AbortSignal): Promise<void> {
+    const { client, events, log } = this.#deps;
     const allocation = {
       host,
       resource: move.resource,
@@ -63,58 +120,7 @@ export function createMovedNetworks(deps: MovedNetworksDeps) {
     const network = deviceNetworkText(move.resource);
     const fields = { ...containerNames(holder), vmi: pod && vmiNameOf(pod), cpus, network, event, message };
     log.warn(fields, 'network moved under a running pod');
-  };
-
-  const announceAll = async (
-    moves: readonly Move[],
-    podResources: Pick<PodResourcesClient, 'list'>,
-    signal: AbortSignal,
-  ): Promise<void> => {
-    if (moves.length === 0) return;
-    const host = await deps.host();
-    const pods = await podResources.list({ signal, deadlineSeconds: READ_TIMEOUT_SECONDS });
-    for (const { namespace, name: podName, containers } of pods) {
-      for (const { name: container, devices, cpuIds } of containers) {
-        const affected = moves.filter(({ resource }) => devices.some(({ resourceName }) => resourceName === resource));
-        // A container in the shared pool runs on all NUMA nodes.
-        if (cpuIds.length === 0) continue;
-        const holder = { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
-        for (const move of affected) await announce(move, holder, host, signal);
-      }
-    }
-  };
-
-  return {
-    async run(signal: AbortSignal): Promise<void> {
-      const changes = new ChangeSignal();
-      const end = networks.subscribe(changes.set);
-      const podResources = deps.podResources();
-      const backoff = new Backoff();
-      const problems = new ProblemLog(log);
-      let before: NodeNetworks | undefined;
-      try {
-        while (!signal.aborted) {
-          changes.clear();
-          const now = networks.isComplete ? networks.view().networks : undefined;
-          try {
-            if (now !== undefined && before !== undefined)
-              await announceAll(movesOf(before, now), podResources, signal);
-            before = now ?? before;
-            backoff.reset();
-            problems.recovered();
-            await changes.wait(signal);
-          } catch (err) {
-            if (signal.aborted) break;
-            problems.failed(err, 'finding the pods of a moved network failed; retrying');
-            await sleep(backoff.next(), signal).catch(() => undefined);
-          }
-        }
-      } finally {
-        end();
-        podResources.close();
-      }
-    },
-  };
+  }
 }
 
 function movesOf(before: NodeNetworks, now: NodeNetworks): Move[] {

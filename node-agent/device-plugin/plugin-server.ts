@@ -24,78 +24,97 @@ export interface PluginServerDeps {
   readonly onUnwatched: () => void;
 }
 
-export type PluginServer = ReturnType<typeof createPluginServer>;
+type Watcher = ServerWritableStream<unknown, ListAndWatchResponse>;
 
 const NOTHING_TO_MOUNT = { envs: {}, mounts: [], devices: [] as never[], annotations: {}, cdiDevices: [] };
 
 /** One resource's device plugin. Allocate answers from memory only: the kubelet waits for it without a deadline. */
-export function createPluginServer(deps: PluginServerDeps) {
-  const { socketPath, resource: first, beforeStart } = deps;
-  const server = new Server(SERVER_OPTIONS);
-  let socket: OwnSocket | undefined;
-  const { name } = first;
-  let resource = first;
-  const watchers = new Set<ServerWritableStream<unknown, ListAndWatchResponse>>();
-  // Devices stay valid once advertised: the kubelet may have chosen one just before it learned of fewer.
-  let mostSlots = first.slots;
-  const leave = (call: ServerWritableStream<unknown, ListAndWatchResponse>) => {
-    if (watchers.delete(call) && watchers.size === 0) deps.onUnwatched();
-  };
+export class PluginServer {
+  readonly #deps: PluginServerDeps;
+  readonly #server = new Server(SERVER_OPTIONS);
+  /** Undefined until it listens. */
+  #socket: OwnSocket | undefined;
+  #resource: AdvertisedResource;
+  /** Devices stay valid once advertised: the kubelet may have chosen one just before it learned of fewer. */
+  #mostSlots: number;
+  /** The kubelet's open calls; each ends when the kubelet cancels it, or with the server. */
+  readonly #watchers = new Set<Watcher>();
 
-  const plugin: DevicePluginServer = {
-    getDevicePluginOptions: unaryHandler(() => optionsOf(resource)),
-    listAndWatch(call) {
-      if (watchers.size >= MAX_WATCHERS) {
-        const details = `more than ${MAX_WATCHERS} connections watch this plugin`;
-        call.emit('error', { code: status.RESOURCE_EXHAUSTED, details });
-        return;
-      }
-      watchers.add(call);
-      call.on('cancelled', () => leave(call));
-      call.on('error', () => leave(call));
-      call.write({ devices: devicesOf(resource) });
-    },
-    getPreferredAllocation: unaryHandler(() => {
-      throw new RpcError(status.UNIMPLEMENTED, 'not implemented: all devices of a resource are equal');
-    }),
-    allocate: unaryHandler(({ containerRequests }) => {
-      for (const { devicesIds } of containerRequests) assertKnown(name, mostSlots, devicesIds);
-      return { containerResponses: containerRequests.map(() => NOTHING_TO_MOUNT) };
-    }),
-    preStartContainer: unaryHandler(async ({ devicesIds }, signal) => {
-      assertFew(devicesIds);
-      await beforeStart(name, devicesIds, signal).catch((error: unknown) => {
-        const message = error instanceof Error ? error.message : String(error);
-        throw new RpcError(status.FAILED_PRECONDITION, message, { cause: error });
-      });
-      return {};
-    }),
-  };
-  server.addService(DevicePluginService, plugin);
+  constructor(deps: PluginServerDeps) {
+    this.#deps = deps;
+    this.#resource = deps.resource;
+    this.#mostSlots = deps.resource.slots;
+    const plugin: DevicePluginServer = {
+      getDevicePluginOptions: unaryHandler(() => optionsOf(this.#resource)),
+      listAndWatch: (call) => this.#watch(call),
+      getPreferredAllocation: unaryHandler(() => {
+        throw new RpcError(status.UNIMPLEMENTED, 'not implemented: all devices of a resource are equal');
+      }),
+      allocate: unaryHandler(({ containerRequests }) => {
+        const { name } = this.#resource;
+        for (const { devicesIds } of containerRequests) assertKnown(name, this.#mostSlots, devicesIds);
+        return { containerResponses: containerRequests.map(() => NOTHING_TO_MOUNT) };
+      }),
+      preStartContainer: unaryHandler(({ devicesIds }, signal) => this.#beforeStart(devicesIds, signal)),
+    };
+    this.#server.addService(DevicePluginService, plugin);
+  }
 
-  return {
-    get resource() {
-      return resource;
-    },
-    update(next: AdvertisedResource) {
-      resource = next;
-      mostSlots = Math.max(mostSlots, next.slots);
-      const devices = devicesOf(next);
-      for (const call of watchers) call.write({ devices });
-    },
-    async start() {
-      socket = await placeSocket(socketPath, (path) => bindUnix(server, path));
-    },
-    /** Whether its socket is still at the path; also true before it listens. */
-    isInPlace: () => socket?.isInPlace() ?? true,
-    async stop() {
-      socket?.remove();
-      const ending = [...watchers];
-      watchers.clear();
-      for (const call of ending) call.end();
-      await closeServer(server);
-    },
-  };
+  get resource(): AdvertisedResource {
+    return this.#resource;
+  }
+
+  update(next: AdvertisedResource): void {
+    this.#resource = next;
+    this.#mostSlots = Math.max(this.#mostSlots, next.slots);
+    const devices = devicesOf(next);
+    for (const call of this.#watchers) call.write({ devices });
+  }
+
+  /** @throws Error if it cannot listen */
+  async start(): Promise<void> {
+    this.#socket = await placeSocket(this.#deps.socketPath, (path) => bindUnix(this.#server, path));
+  }
+
+  /** Whether its socket is still at the path; also true before it listens. */
+  isInPlace(): boolean {
+    return this.#socket?.isInPlace() ?? true;
+  }
+
+  async stop(): Promise<void> {
+    this.#socket?.remove();
+    const ending = [...this.#watchers];
+    this.#watchers.clear();
+    for (const call of ending) call.end();
+    await closeServer(this.#server);
+  }
+
+  #watch(call: Watcher): void {
+    if (this.#watchers.size >= MAX_WATCHERS) {
+      const details = `more than ${MAX_WATCHERS} connections watch this plugin`;
+      call.emit('error', { code: status.RESOURCE_EXHAUSTED, details });
+      return;
+    }
+    this.#watchers.add(call);
+    call.on('cancelled', () => this.#leave(call));
+    call.on('error', () => this.#leave(call));
+    call.write({ devices: devicesOf(this.#resource) });
+  }
+
+  #leave(call: Watcher): void {
+    if (this.#watchers.delete(call) && this.#watchers.size === 0) this.#deps.onUnwatched();
+  }
+
+  async #beforeStart(ids: readonly string[], signal: AbortSignal): Promise<Record<string, never>> {
+    assertFew(ids);
+    try {
+      await this.#deps.beforeStart(this.#resource.name, ids, signal);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      throw new RpcError(status.FAILED_PRECONDITION, message, { cause: error });
+    }
+    return {};
+  }
 }
 
 export function optionsOf({ preStart }: AdvertisedResource) {

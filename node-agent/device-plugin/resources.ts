@@ -6,10 +6,11 @@ import type { Device } from '../../kube/kubelet-api/gen/device-plugin.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { PLACED_RESOURCE, physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
+import { unlessMissing } from '../files/bounded-file.ts';
 
-/** Identifies one run of the kubelet by the registration socket in that directory; '' without a socket. */
+/** One run of the kubelet, by its socket in that directory; '' without one. @throws a system error if it is unknown */
 export function kubeletGeneration(directory: string): string {
-  const socket = statSync(join(directory, KUBELET_SOCKET), { throwIfNoEntry: false });
+  const socket = unlessMissing(() => statSync(join(directory, KUBELET_SOCKET)));
   return socket === undefined ? '' : `${socket.ino}:${socket.ctimeMs}`;
 }
 

@@ -18,45 +18,46 @@ export interface DpuHostDeps extends Pick<Services, 'client' | 'nodeName' | 'log
   readonly timing: LeaseTiming;
 }
 
-/** Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. */
-export function createDpuHostLease({ client, nodeName, lease, timing, log }: DpuHostDeps) {
-  const problems = new ProblemLog(log);
-  const { duration } = timing;
-
-  const reconcile = async (signal: AbortSignal): Promise<void> => {
-    const node = await readNode(client, nodeName, signal);
-    const current = await findLease(client, lease, signal);
-    const repair = repairLease(current, { nodeName, nodeUid: node.uid, duration });
-    if (repair.kind === 'none') return;
-    const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
-    if (repair.kind === 'create') {
-      await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
-      const fields = { lease: leaseText(lease), durationSeconds: duration };
-      log.info(fields, 'DPU lease created; waiting for the DPU to renew it');
-      return;
-    }
-    const patch = {
-      // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
-      metadata: { resourceVersion: current?.metadata.resourceVersion, ownerReferences },
-      spec: { holderIdentity, leaseDurationSeconds },
-    };
-    await patchLease(client, lease, patch, signal);
-    log.warn({ lease: leaseText(lease), reasons: repair.faults }, 'DPU lease repaired');
-  };
-
-  const period = observationPeriod(timing);
-  const round = async (signal: AbortSignal): Promise<number> => {
-    await reconcile(signal);
+/**
+ * Maintains the host's side of a DPU's Lease, without renewTime: only the DPU can prove that it is alive. It retries while
+ * the API server does not answer; no other part needs the Lease within a second.
+ */
+export function maintainDpuLease(deps: DpuHostDeps, signal: AbortSignal): Promise<void> {
+  const problems = new ProblemLog(deps.log);
+  const periodSeconds = observationPeriod(deps.timing);
+  const round = async (): Promise<number> => {
+    await reconcile(deps, signal);
     problems.recovered();
-    return period;
+    return periodSeconds;
   };
   const onError = (err: unknown): number => {
     // Another client wrote in between: the next round reads the Lease again.
     if (!isConflict(err) && !isAlreadyExists(err)) problems.failed(err, 'maintaining the DPU lease failed; retrying');
-    return period;
+    return periodSeconds;
   };
-  /** The duty. It retries while the API server does not answer; no other part needs the Lease within a second. */
-  return { run: (signal: AbortSignal) => repeat(signal, round, onError) };
+  return repeat(signal, round, onError);
+}
+
+async function reconcile({ client, nodeName, lease, timing, log }: DpuHostDeps, signal: AbortSignal): Promise<void> {
+  const { duration } = timing;
+  const node = await readNode(client, nodeName, signal);
+  const current = await findLease(client, lease, signal);
+  const repair = repairLease(current, { nodeName, nodeUid: node.uid, duration });
+  if (repair.kind === 'none') return;
+  const { ownerReferences, holderIdentity, leaseDurationSeconds } = repair.form;
+  if (repair.kind === 'create') {
+    await createLease(client, lease, { owner: ownerReferences[0], holder: holderIdentity, duration }, signal);
+    const fields = { lease: leaseText(lease), durationSeconds: duration };
+    log.info(fields, 'DPU lease created; waiting for the DPU to renew it');
+    return;
+  }
+  const patch = {
+    // A list in a merge patch replaces the old one: the uid of a deleted node must not stay next to the new one.
+    metadata: { resourceVersion: current?.metadata.resourceVersion, ownerReferences },
+    spec: { holderIdentity, leaseDurationSeconds },
+  };
+  await patchLease(client, lease, patch, signal);
+  log.warn({ lease: leaseText(lease), reasons: repair.faults }, 'DPU lease repaired');
 }
 
 /** Undefined if it does not exist. @throws KubeError */
@@ -72,10 +73,12 @@ const CHECK_SECONDS = 60;
 const RETRY_SECONDS = 5;
 
 /** Missing renewals must not count as a dead DPU; a DPU that still renews must find its Lease. */
-export function createLeaseRelease({ client, lease, log }: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>) {
+export function releaseDpuLease(
+  { client, lease, log }: Pick<DpuHostDeps, 'client' | 'lease' | 'log'>,
+  signal: AbortSignal,
+): Promise<void> {
   const problems = new ProblemLog(log);
-
-  const round = async (signal: AbortSignal): Promise<number> => {
+  const round = async (): Promise<number> => {
     const current = await findLease(client, lease, signal);
     if (current !== undefined && !isReleased(current.spec)) {
       const { resourceVersion } = current.metadata;
@@ -90,5 +93,5 @@ export function createLeaseRelease({ client, lease, log }: Pick<DpuHostDeps, 'cl
     if (!isConflict(err)) problems.failed(err, 'releasing the DPU lease failed; retrying');
     return RETRY_SECONDS;
   };
-  return { run: (signal: AbortSignal) => repeat(signal, round, onError) };
+  return repeat(signal, round, onError);
 }

@@ -4,9 +4,9 @@ import { isNotFound } from '../../kube/client.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createRenewals, type LeaseName, leaseText, patchLease, readLease } from '../kube-objects/lease.ts';
+import { type LeaseName, leaseText, patchLease, Renewals, readLease } from '../kube-objects/lease.ts';
 import type { Services } from '../lifecycle/duty.ts';
-import { createDaemonFinder, readPid } from '../open-vswitch/daemons.ts';
+import { DaemonFinder, readPid } from '../open-vswitch/daemons.ts';
 
 export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   readonly lease: LeaseName;
@@ -17,26 +17,51 @@ export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
 }
 
 /** Renews while the probe finds the DPU healthy. It never creates the Lease, which would outlive its node. */
-export function createDpuLease({ client, lease, timing, probe, log, metrics, wallClock }: DpuDeps) {
-  const renewals = createRenewals(wallClock);
-  let resumed = false;
+export class DpuLease {
+  readonly #deps: DpuDeps;
+  readonly #renewals: Renewals;
+  readonly #outages = new Durations();
+  /** Whether this process continues after the renewTime that an earlier one wrote. */
+  #isResumed = false;
+  /** Why the last round did not renew; undefined if it did. */
+  #problem: string | undefined = 'never renewed';
 
-  const renew = async (signal: AbortSignal): Promise<void> => {
-    if (!resumed) {
-      renewals.seen((await readLease(client, lease, signal)).spec?.renewTime);
-      resumed = true;
+  constructor(deps: DpuDeps) {
+    this.#deps = deps;
+    this.#renewals = new Renewals(deps.wallClock);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const problem = await this.#round(signal);
+      if (!signal.aborted) this.#announce(problem);
+      await sleep(this.#deps.timing.renewInterval, signal).catch(() => undefined);
     }
-    await patchLease(client, lease, { spec: { renewTime: renewals.next() } }, signal);
-  };
+  }
 
-  const round = async (signal: AbortSignal): Promise<string | undefined> => {
+  #announce(problem: string | undefined): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    const { lease, timing, log } = this.#deps;
+    const fields = { lease: leaseText(lease), intervalSeconds: timing.renewInterval };
+    if (problem === undefined) {
+      log.info({ ...fields, ...this.#outages.end('') }, 'renewing the DPU lease');
+      return;
+    }
+    this.#outages.begin('');
+    log.warn({ ...fields, reason: problem }, 'renewing the DPU lease failed');
+  }
+
+  /** @returns why it did not renew */
+  async #round(signal: AbortSignal): Promise<string | undefined> {
+    const { metrics, probe } = this.#deps;
     const unwell = await probe(signal);
     if (unwell !== undefined) {
       metrics.dpuRenewals.inc({ outcome: 'withheld' });
       return `not renewed because the DPU is not healthy: ${unwell}`;
     }
     try {
-      await renew(signal);
+      await this.#renew(signal);
       metrics.dpuRenewals.inc({ outcome: 'renewed' });
       return undefined;
     } catch (error) {
@@ -44,27 +69,16 @@ export function createDpuLease({ client, lease, timing, probe, log, metrics, wal
       if (isNotFound(error)) return 'the lease does not exist yet; the agent on the host creates it (--mode dpu-host)';
       return (error as Error).message;
     }
-  };
+  }
 
-  return {
-    async run(signal: AbortSignal): Promise<void> {
-      const outages = new Durations();
-      let last: string | undefined = 'never renewed';
-      while (!signal.aborted) {
-        const problem = await round(signal);
-        if (!signal.aborted && problem !== last) {
-          const fields = { lease: leaseText(lease), intervalSeconds: timing.renewInterval };
-          if (problem === undefined) log.info({ ...fields, ...outages.end('') }, 'renewing the DPU lease');
-          else {
-            outages.begin('');
-            log.warn({ ...fields, reason: problem }, 'renewing the DPU lease failed');
-          }
-          last = problem;
-        }
-        await sleep(timing.renewInterval, signal).catch(() => undefined);
-      }
-    },
-  };
+  async #renew(signal: AbortSignal): Promise<void> {
+    const { client, lease } = this.#deps;
+    if (!this.#isResumed) {
+      this.#renewals.seen((await readLease(client, lease, signal)).spec?.renewTime);
+      this.#isResumed = true;
+    }
+    await patchLease(client, lease, { spec: { renewTime: this.#renewals.next() } }, signal);
+  }
 }
 
 /** Checks whether the DPU is healthy. Resolves to undefined, or to the reason why it is not. */
@@ -74,12 +88,10 @@ export type Probe = (signal: AbortSignal) => Promise<string | undefined>;
 const ANSWER_DEADLINE_SECONDS = 2;
 
 /** Both daemons of Open vSwitch must answer on their sockets: a process that hangs renews nothing. */
-export function createOvsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
+export function ovsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
     // A DPU's agent has a PID namespace of its own.
-    const missing = createDaemonFinder(rundir)
-      .find()
-      .missing.filter(({ code }) => code !== 'hidden');
+    const missing = new DaemonFinder(rundir).find().missing.filter(({ code }) => code !== 'hidden');
     if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
     const ask = async (name: string, socket: string, method: string) => {
       const path = join(rundir, socket);

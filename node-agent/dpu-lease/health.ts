@@ -25,8 +25,8 @@ export interface DpuHealthDeps {
   /** Renewals until the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the Lease, too. */
   readonly proof: number;
   readonly whenUnknown: 'ready' | 'not-ready';
-  /** The observation of an earlier process of this agent, on the same clock. */
-  readonly before?: LeaseObservation | undefined;
+  /** The observation of an earlier process of this agent, on the same clock. Called once, when it is first needed. */
+  readonly before?: () => LeaseObservation | undefined;
   /** Seconds of a monotonic clock. */
   readonly now: () => number;
 }
@@ -36,69 +36,84 @@ export interface DpuHealthReport extends DpuWord, LeaseVerdict {}
 /** `flipped`: whether ready changed. */
 export type HealthListener = (report: DpuHealthReport, flipped: boolean) => void;
 
-export type HostDpuHealth = ReturnType<typeof createHostDpuHealth>;
-
 /** Timeout of a read, in seconds; a longer read counts as failed. */
 const READ_TIMEOUT_SECONDS = 5;
 /** The lease duration divided by the interval of reads while the DPU is not alive: waiting pods continue soon. */
 const WAITING_SHARE = 20;
 const MIN_CHECK_SECONDS = 0.05;
 
-/** Reads the DPU's Lease once in each renewal interval, and when it expires. */
-export function createHostDpuHealth(deps: DpuHealthDeps) {
-  const { client, lease, timing, now, whenUnknown } = deps;
-  const { duration } = timing;
-  const options = { duration, proof: deps.proof };
-  const listeners = new Listeners<Parameters<HealthListener>>();
-  let observation = deps.before ?? NOTHING_OBSERVED;
-  /** Until the first answer: when the previous process read the Lease for the last time. */
-  let readBefore = deps.before?.answeredAt;
-  let lastReady: boolean | undefined;
+/**
+ * Reads the DPU's Lease once in each renewal interval, and when it expires. Owner of the observation: this duty, after the
+ * earlier agent's. Age: judged at each use, by the time of the last change and of the last answer.
+ */
+export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
+  readonly #deps: DpuHealthDeps;
+  /** Undefined until it is first needed: the earlier agent observes until this one has the agent's lock. */
+  #observation: LeaseObservation | undefined;
+  /** Monotonic seconds: until the first answer, when the earlier process read the Lease for the last time. */
+  #readBefore: number | undefined;
+  #lastReady: boolean | undefined;
 
-  const current = (): DpuHealthReport => {
-    const verdict = judgeLease(observation, now(), options);
-    const reason = describeLease(verdict, { lease: lease.name, duration });
+  constructor(deps: DpuHealthDeps) {
+    super();
+    this.#deps = deps;
+  }
+
+  /** The verdict at the time of the call, not of the last read. */
+  current(): DpuHealthReport {
+    const { lease, timing, now, whenUnknown } = this.#deps;
+    const verdict = judgeLease(this.observation(), now(), this.#options);
+    const reason = describeLease(verdict, { lease: lease.name, duration: timing.duration });
     return { ...verdict, ready: isReady(verdict.state, whenUnknown), reason };
-  };
+  }
 
-  const read = async (signal: AbortSignal): Promise<LeaseReading> => {
+  observation(): LeaseObservation {
+    if (this.#observation === undefined) {
+      this.#observation = this.#deps.before?.() ?? NOTHING_OBSERVED;
+      this.#readBefore = this.#observation.answeredAt;
+    }
+    return this.#observation;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) await sleep(await this.poll(signal), signal).catch(() => undefined);
+  }
+
+  /** One read. @returns seconds until the next is due */
+  async poll(signal: AbortSignal): Promise<number> {
+    const { timing, now } = this.#deps;
+    this.#observe(await this.#read(signal));
+    const report = this.current();
+    const flipped = report.ready !== this.#lastReady;
+    this.#lastReady = report.ready;
+    this.notify(report, flipped);
+    if (report.state !== 'alive') return Math.max(MIN_CHECK_SECONDS, Math.min(1, timing.duration / WAITING_SHARE));
+    const untilDeath = (report.until ?? Number.POSITIVE_INFINITY) - now();
+    return Math.max(MIN_CHECK_SECONDS, Math.min(observationPeriod(timing), untilDeath + MIN_CHECK_SECONDS));
+  }
+
+  get #options() {
+    return { duration: this.#deps.timing.duration, proof: this.#deps.proof };
+  }
+
+  async #read(signal: AbortSignal): Promise<LeaseReading> {
+    const { client, lease } = this.#deps;
     try {
       const { spec } = await underSignals([signal], READ_TIMEOUT_SECONDS, (limit) => readLease(client, lease, limit));
       return { kind: 'read', renewTime: spec?.renewTime };
     } catch (error) {
       return isNotFound(error) ? { kind: 'missing' } : { kind: 'failed' };
     }
-  };
+  }
 
-  const take = (reading: LeaseReading): void => {
+  #observe(reading: LeaseReading): void {
     if (reading.kind === 'failed') return;
+    const before = this.observation();
+    const now = this.#deps.now();
     // A renewal between two reads may be as old as the previous read, so it counts from then.
-    observation = { ...observeLease(observation, reading, readBefore ?? now(), options), answeredAt: now() };
-    readBefore = undefined;
-  };
-
-  const poll = async (signal: AbortSignal): Promise<number> => {
-    take(await read(signal));
-    const report = current();
-    const flipped = report.ready !== lastReady;
-    lastReady = report.ready;
-    listeners.notify(report, flipped);
-    if (report.state !== 'alive') return Math.max(MIN_CHECK_SECONDS, Math.min(1, duration / WAITING_SHARE));
-    const untilDeath = (report.until ?? Number.POSITIVE_INFINITY) - now();
-    return Math.max(MIN_CHECK_SECONDS, Math.min(observationPeriod(timing), untilDeath + MIN_CHECK_SECONDS));
-  };
-
-  return {
-    /** The verdict at the time of the call, not of the last read. */
-    current,
-    observation: () => observation,
-    /** One read. @returns seconds until the next is due */
-    poll,
-    subscribe: listeners.subscribe,
-    async run(signal: AbortSignal) {
-      while (!signal.aborted) await sleep(await poll(signal), signal).catch(() => undefined);
-    },
-  };
+    this.#observation = { ...observeLease(before, reading, this.#readBefore ?? now, this.#options), answeredAt: now };
+    this.#readBefore = undefined;
+  }
 }
 
 /** Reports each change in an Event on the Node, a log line and metrics: also unknown where that counts as ready. */

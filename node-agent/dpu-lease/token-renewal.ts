@@ -1,11 +1,11 @@
-import { readFileSync } from 'node:fs';
 import * as z from 'zod';
 import { PlumblineError } from '../../model/errors.ts';
 import { parseJson } from '../../model/json.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
-import { saveFile } from '../files/bounded-file.ts';
+import { readBounded, saveFile } from '../files/bounded-file.ts';
 import { repeat, type Services } from '../lifecycle/duty.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
 export const TOKEN_LIFETIME_SECONDS = 86_400;
@@ -13,6 +13,8 @@ export const TOKEN_LIFETIME_SECONDS = 86_400;
 const CHECK_SECONDS = 60;
 /** Seconds by which two clocks may differ. */
 const CLOCK_SLACK_SECONDS = 300;
+/** Bytes; a service account's token has about a thousand. */
+const MAX_TOKEN_BYTES = 64 * 1024;
 /** Seconds before a failed renewal is retried: initially and at most. */
 const RETRY = { first: 5, most: 300 };
 
@@ -29,28 +31,72 @@ export interface TokenRenewalDeps extends Pick<Services, 'client' | 'log' | 'met
 
 const tokenRequest = z.object({ status: z.object({ token: z.string().min(1) }) });
 
+/** The token that this process requested last. The monotonic clock measures its age, whatever the wall clock says. */
+interface ObtainedToken {
+  readonly token: string;
+  readonly lifetimeSeconds: number;
+  readonly atSeconds: number;
+}
+
 /**
  * Replaces the token in the file by a new one of the same account, in one step: its own when half of the lifetime is
  * left, an administrator's when less than half a day is left, since it may be as short-lived as its transport needs.
  */
-export function createTokenRenewal(deps: TokenRenewalDeps) {
-  const { client, tokenFile, log, metrics, wallClock, now, wait = sleep } = deps;
-  const problems = new ProblemLog(log);
-  const backoff = new Backoff(RETRY);
-  /** The token that this process requested last. The monotonic clock measures its age, whatever the wall clock says. */
-  let obtained: { readonly token: string; readonly lifetime: number; readonly at: number } | undefined;
+export class TokenRenewal {
+  readonly #deps: TokenRenewalDeps;
+  readonly #problems: ProblemLog<AgentMessages>;
+  readonly #backoff = new Backoff(RETRY);
+  /** Counts only while the file contains it. */
+  #obtained: ObtainedToken | undefined;
+
+  constructor(deps: TokenRenewalDeps) {
+    this.#deps = deps;
+    this.#problems = new ProblemLog(deps.log);
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    const { metrics, wait = sleep } = this.#deps;
+    const round = async (): Promise<number> => {
+      const next = await this.#reconcile(signal);
+      this.#backoff.reset();
+      this.#problems.recovered();
+      return next;
+    };
+    const onError = (err: unknown): number => {
+      metrics.dpuTokenFailures.inc();
+      this.#problems.failed(err, 'renewing the DPU token failed; retrying, also after it expires');
+      return this.#backoff.next();
+    };
+    return repeat(signal, round, onError, wait);
+  }
+
+  /** Renews the token if due. @returns seconds until the next read @throws the errors of a renewal */
+  async #reconcile(signal: AbortSignal): Promise<number> {
+    const { tokenFile, metrics } = this.#deps;
+    const token = readBounded(tokenFile, MAX_TOKEN_BYTES).trim();
+    const claims = readTokenClaims(token);
+    const { left, least } = this.#validity(token, claims);
+    metrics.dpuTokenExpiry.set(left);
+    if (left > least) return Math.min(CHECK_SECONDS, Math.max(1, left - least));
+    const obtained = await this.#renew(claims, signal);
+    metrics.dpuTokenExpiry.set(obtained.lifetimeSeconds);
+    return CHECK_SECONDS;
+  }
 
   /** Seconds until the token expires, and the remaining seconds at which it is replaced. */
-  const validity = (token: string, { issued, expires }: TokenClaims) => {
-    const own = obtained;
-    if (own?.token === token) return { left: own.lifetime - (now() - own.at), least: own.lifetime / 2 };
+  #validity(token: string, { issued, expires }: TokenClaims) {
+    const { now, wallClock } = this.#deps;
+    const own = this.#obtained;
+    if (own?.token === token)
+      return { left: own.lifetimeSeconds - (now() - own.atSeconds), least: own.lifetimeSeconds / 2 };
     const clock = wallClock() / 1000;
     // A clock before the token's issue time cannot measure its age.
     return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };
-  };
+  }
 
-  const renew = async ({ namespace, account }: TokenClaims, signal: AbortSignal): Promise<void> => {
-    const at = now();
+  async #renew({ namespace, account }: TokenClaims, signal: AbortSignal): Promise<ObtainedToken> {
+    const { client, tokenFile, log, now } = this.#deps;
+    const atSeconds = now();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
     const body = {
       apiVersion: 'authentication.k8s.io/v1',
@@ -61,34 +107,11 @@ export function createTokenRenewal(deps: TokenRenewalDeps) {
     // The API server may grant less than requested.
     const { issued, expires } = readTokenClaims(token);
     saveFile(tokenFile, `${token}\n`, { flush: true });
-    obtained = { token, lifetime: expires - issued, at };
-    log.info({ account: `${namespace}/${account}`, lifetimeSeconds: obtained.lifetime }, 'DPU token renewed');
-  };
-
-  /** Renews the token if due. @returns seconds until the next read @throws the errors of a renewal */
-  const reconcile = async (signal: AbortSignal): Promise<number> => {
-    const token = readFileSync(tokenFile, 'utf8').trim();
-    const claims = readTokenClaims(token);
-    const { left, least } = validity(token, claims);
-    metrics.dpuTokenExpiry.set(left);
-    if (left > least) return Math.min(CHECK_SECONDS, Math.max(1, left - least));
-    await renew(claims, signal);
-    metrics.dpuTokenExpiry.set(obtained?.lifetime ?? 0);
-    return CHECK_SECONDS;
-  };
-
-  const round = async (signal: AbortSignal): Promise<number> => {
-    const next = await reconcile(signal);
-    backoff.reset();
-    problems.recovered();
-    return next;
-  };
-  const onError = (err: unknown): number => {
-    metrics.dpuTokenFailures.inc();
-    problems.failed(err, 'renewing the DPU token failed; retrying, also after it expires');
-    return backoff.next();
-  };
-  return { run: (signal: AbortSignal) => repeat(signal, round, onError, wait) };
+    this.#obtained = { token, lifetimeSeconds: expires - issued, atSeconds };
+    const fields = { account: `${namespace}/${account}`, lifetimeSeconds: this.#obtained.lifetimeSeconds };
+    log.info(fields, 'DPU token renewed');
+    return this.#obtained;
+  }
 }
 
 /** The claims of a service account's token. They are not verified here: the API server does that. */

@@ -21,6 +21,17 @@ export class FileLimitError extends PlumblineError {
   }
 }
 
+/** The result; undefined if a file or a directory on its path does not exist. @throws any other system error */
+export function unlessMissing<T>(work: () => T): T | undefined {
+  try {
+    return work();
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw error;
+  }
+}
+
 /** Opening a pipe without a writer, or a device, must not block the process. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 const CHUNK_BYTES = 64 * 1024;

@@ -1,6 +1,8 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
-import { resultOrNone } from '../../model/json.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
+import { unlessMissing } from './bounded-file.ts';
 
 /** Seconds between checks that the watched directory is still the one at its path. */
 const CHECK_SECONDS = 10;
@@ -13,69 +15,94 @@ export interface DirectoryWatchOptions {
   /** `name`: the entry that changed; undefined if any may have (the directory was replaced, events were lost). */
   readonly onChange: (name: string | undefined) => void;
   readonly signal: AbortSignal;
+  /** For an existing directory that cannot be watched. */
+  readonly log?: AgentLogger;
 }
 
 /**
  * Watches the directory at a path: a watch on a file ends with its first atomic replacement, and a directory may be
- * created again. Events may repeat: an event means "read again".
+ * created again. Events may repeat: an event means "read again". While an existing directory cannot be watched (no
+ * descriptors, no inotify watches left), each check counts as an event. It ends with the signal.
  */
-export function watchDirectory({ path, onChange, signal }: DirectoryWatchOptions): void {
-  let watcher: FSWatcher | undefined;
-  let timer: NodeJS.Timeout | undefined;
-  let watched: Stats | undefined;
+export function watchDirectory(options: DirectoryWatchOptions): void {
+  const directory = new WatchedDirectory(options);
+  options.signal.addEventListener('abort', () => directory.end(), { once: true });
+  directory.check();
+}
+
+class WatchedDirectory {
+  readonly #options: DirectoryWatchOptions;
+  readonly #problems: ProblemLog<AgentMessages> | undefined;
+  /** The watch and the directory that it watches; undefined while there is none. */
+  #watch: { readonly watcher: FSWatcher; readonly stats: Stats } | undefined;
+  #timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */
-  let absentSince = performance.now();
+  #absentSince = performance.now();
 
-  const close = () => {
-    if (watcher === undefined) return;
-    watcher.close();
-    absentSince = performance.now();
-    watcher = undefined;
-    watched = undefined;
-  };
-
-  const open = (now: Stats) => {
-    try {
-      const opened = watch(path, (_event, name) => {
-        // The directory's own name means that it was removed or moved, unless an entry has the same name.
-        if (name === basename(path)) check();
-        onChange(name ?? undefined);
-      });
-      opened.on('error', close);
-      watcher = opened;
-      watched = now;
-      onChange(undefined);
-    } catch {
-      // The directory was removed in between; the next check finds out.
-      close();
-    }
-  };
-
-  function check(): void {
-    clearTimeout(timer);
-    if (signal.aborted) return;
-    const now = resultOrNone(() => statSync(path));
-    if (now?.isDirectory() !== true) {
-      if (watcher !== undefined) {
-        close();
-        onChange(undefined);
-      }
-    } else if (watcher === undefined || watched?.ino !== now.ino || watched.dev !== now.dev) {
-      close();
-      open(now);
-    }
-    const absent = (performance.now() - absentSince) / 1000;
-    const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 20) ?? FIRST_ABSENT_CHECK_SECONDS;
-    timer = setTimeout(check, 1000 * (watcher === undefined ? absentPeriod : CHECK_SECONDS));
+  constructor(options: DirectoryWatchOptions) {
+    this.#options = options;
+    this.#problems = options.log && new ProblemLog(options.log, { directory: options.path });
   }
 
-  signal.addEventListener(
-    'abort',
-    () => {
-      clearTimeout(timer);
-      close();
-    },
-    { once: true },
-  );
-  check();
+  check(): void {
+    if (this.#options.signal.aborted) return;
+    let mayHaveChanged: boolean;
+    try {
+      mayHaveChanged = this.#update();
+      this.#problems?.recovered();
+    } catch (error) {
+      this.#problems?.failed(error, 'watching a directory failed; reading it again every few seconds');
+      this.#close();
+      mayHaveChanged = true;
+    }
+    const absent = (performance.now() - this.#absentSince) / 1000;
+    const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 20) ?? FIRST_ABSENT_CHECK_SECONDS;
+    this.#checkIn(this.#watch === undefined ? absentPeriod : CHECK_SECONDS);
+    if (mayHaveChanged) this.#options.onChange(undefined);
+  }
+
+  end(): void {
+    clearTimeout(this.#timer);
+    this.#close();
+  }
+
+  #checkIn(seconds: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.check(), 1000 * seconds);
+  }
+
+  /** @returns whether any entry may have changed unnoticed @throws a system error if it exists and cannot be watched */
+  #update(): boolean {
+    const before = this.#watch;
+    const now = unlessMissing(() => statSync(this.#options.path));
+    if (now?.isDirectory() === true && before?.stats.ino === now.ino && before.stats.dev === now.dev) return false;
+    this.#close();
+    if (now?.isDirectory() === true) this.#open(now);
+    return before !== undefined || this.#watch !== undefined;
+  }
+
+  #open(stats: Stats): void {
+    const { path, onChange } = this.#options;
+    // If the directory was removed in between, the next check finds out.
+    const watcher = unlessMissing(() =>
+      watch(path, (_event, name) => {
+        // The directory's own name means that it was removed or moved, unless an entry has the same name.
+        if (name === basename(path)) this.check();
+        onChange(name ?? undefined);
+      }),
+    );
+    if (watcher === undefined) return;
+    this.#watch = { watcher, stats };
+    watcher.on('error', () => {
+      this.#close();
+      this.#checkIn(FIRST_ABSENT_CHECK_SECONDS);
+    });
+  }
+
+  #close(): void {
+    if (this.#watch === undefined) return;
+    this.#watch.watcher.close();
+    this.#watch = undefined;
+    this.#absentSince = performance.now();
+  }
 }

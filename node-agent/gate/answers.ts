@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import {
   type AddQuestion,
@@ -14,15 +13,8 @@ import {
   parseCniArgs,
   podOf,
 } from '../../model/cni/decide.ts';
-import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { isObject, parseJson, resultOrNone } from '../../model/json.ts';
-import {
-  CHECKPOINT_FILE,
-  type CheckpointEntry,
-  MAX_CHECKPOINT_BYTES,
-  parseCheckpoint,
-} from '../assignments/checkpoint.ts';
-import { readBounded } from '../files/bounded-file.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { isObject, parseJson } from '../../model/json.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
 import type { GateCaller } from './server.ts';
@@ -46,27 +38,65 @@ export interface AnswersDeps {
   readonly metrics: AgentMetrics;
 }
 
-/** Never waits for the API server; only scope `device` queries the kubelet, for half a second at most. */
-export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics }: AnswersDeps) {
-  const inFlight = new Set<{ readonly question: AddQuestion; readonly asker: GateCaller }>();
+/** An ADD that was allowed. It ends when its shim disconnects, which it does when the delegate has ended. */
+interface RunningAdd {
+  readonly question: AddQuestion;
+  readonly asker: GateCaller;
+}
 
-  const add = async (question: Question, asker: GateCaller): Promise<CniError | undefined> => {
-    const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
-    // The configuration may be up to a MiB of JSON, so it is parsed only if the result matters.
-    let device: boolean | undefined = (policy.scope === 'device' && deviceInConf(question.conf)) || undefined;
-    const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
-    if (
-      device === undefined &&
-      policy.scope === 'device' &&
-      dependsOnDpu({ ...common, hasDevice: device, dpu: dpu() })
-    ) {
-      device = await patiently(asker, hasDevice(pod));
+/** Never waits for the API server; only scope `device` queries the kubelet, for half a second at most. */
+export class GateAnswers {
+  readonly #deps: AnswersDeps;
+  readonly #inFlight = new Set<RunningAdd>();
+
+  constructor(deps: AnswersDeps) {
+    this.#deps = deps;
+  }
+
+  async answer(question: Question, asker: GateCaller): Promise<void> {
+    const { metrics } = this.#deps;
+    const begun = performance.now();
+    const { verb } = question;
+    const refusal = await this.#decide(question, asker);
+    if (refusal !== undefined) asker.end(denial(refusal));
+    // The connection of an ADD stays open while its delegate runs.
+    else if (verb === 'ADD') asker.send(ALLOW);
+    else asker.end(ALLOW);
+    const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
+    metrics.gateCalls.inc({ verb, outcome });
+    metrics.gateSeconds.observe({ verb }, (performance.now() - begun) / 1000);
+  }
+
+  /** Call it when the DPU's health has changed: cancels the ADDs that depend on the DPU. @returns their number */
+  recheck(): number {
+    const { dpu, metrics } = this.#deps;
+    let aborted = 0;
+    for (const call of [...this.#inFlight]) {
+      const refusal = decideAdd({ ...call.question, dpu: dpu() });
+      if (refusal === undefined) continue;
+      this.#inFlight.delete(call);
+      call.asker.end(denial(refusal));
+      metrics.gateCalls.inc({ verb: 'ADD', outcome: 'aborted' });
+      aborted++;
     }
-    const facts = { ...common, hasDevice: device };
+    return aborted;
+  }
+
+  async #decide(question: Question, asker: GateCaller): Promise<CniError | undefined> {
+    if (question.verb === 'ADD') return this.#add(question, asker);
+    if (question.verb === 'STATUS') return decideStatus(this.#deps.dpu(), this.#deps.policy.status);
+    return undefined;
+  }
+
+  async #add(question: Question, asker: GateCaller): Promise<CniError | undefined> {
+    const { policy, dpu, cpusOf, vacate } = this.#deps;
+    const pod = podOf(parseCniArgs(question.environment.get('CNI_ARGS')));
+    const common = { scope: policy.scope, exempt: policy.exempt, namespace: pod.namespace };
+    const facts = { ...common, hasDevice: await this.#hasDevice(question, pod, asker) };
     const refused = decideAdd({ ...facts, dpu: dpu() });
     if (refused !== undefined) return refused;
-    const cpus = pod.uid === undefined ? undefined : cpusOf(pod.uid);
-    if (cpus !== undefined && !cpus.isEmpty) {
+    const cpus = pod.uid === undefined ? CpuSet.EMPTY : cpusOf(pod.uid);
+    if (!cpus.isEmpty) {
       try {
         await patiently(asker, vacate(cpus, asker.gone));
       } catch (error) {
@@ -79,52 +109,25 @@ export function createAnswers({ policy, dpu, cpusOf, vacate, hasDevice, metrics 
     // The DPU may have died in the meantime.
     const late = { ...facts, dpu: dpu() };
     const refusedLate = decideAdd(late);
-    if (refusedLate === undefined && dependsOnDpu(late)) follow(late, asker);
+    if (refusedLate === undefined && dependsOnDpu(late)) this.#follow({ question: late, asker });
     return refusedLate;
-  };
-
-  /** Tracks a running delegate, which is cancelled if the DPU dies before the shim disconnects. */
-  function follow(question: AddQuestion, asker: GateCaller): void {
-    const call = { question, asker };
-    inFlight.add(call);
-    asker.gone.addEventListener('abort', () => inFlight.delete(call), { once: true });
-    if (asker.gone.aborted) inFlight.delete(call);
   }
 
-  const decide = async (question: Question, asker: GateCaller): Promise<CniError | undefined> => {
-    if (question.verb === 'ADD') return add(question, asker);
-    if (question.verb === 'STATUS') return decideStatus(dpu(), policy.status);
-    return undefined;
-  };
+  /** The configuration may be up to a MiB of JSON and the kubelet may be slow, so both are asked only if it matters. */
+  async #hasDevice(question: Question, pod: CniPod, asker: GateCaller): Promise<boolean | undefined> {
+    const { policy, dpu, hasDevice } = this.#deps;
+    if (policy.scope !== 'device') return undefined;
+    if (deviceInConf(question.conf)) return true;
+    const unknown = { ...policy, namespace: pod.namespace, hasDevice: undefined, dpu: dpu() };
+    return dependsOnDpu(unknown) ? patiently(asker, hasDevice(pod)) : undefined;
+  }
 
-  return {
-    async answer(question: Question, asker: GateCaller): Promise<void> {
-      const begun = performance.now();
-      const { verb } = question;
-      const refusal = await decide(question, asker);
-      if (refusal !== undefined) asker.end(denial(refusal));
-      // The connection of an ADD stays open while its delegate runs.
-      else if (verb === 'ADD') asker.send(ALLOW);
-      else asker.end(ALLOW);
-      const outcome = refusal === undefined ? 'allowed' : `code-${refusal.code}`;
-      metrics.gateCalls.inc({ verb, outcome });
-      metrics.gateSeconds.observe({ verb }, (performance.now() - begun) / 1000);
-    },
-
-    /** Call it when the DPU's health has changed: cancels the ADDs that depend on the DPU. @returns their number */
-    recheck(): number {
-      let aborted = 0;
-      for (const call of [...inFlight]) {
-        const refusal = decideAdd({ ...call.question, dpu: dpu() });
-        if (refusal === undefined) continue;
-        inFlight.delete(call);
-        call.asker.end(denial(refusal));
-        metrics.gateCalls.inc({ verb: 'ADD', outcome: 'aborted' });
-        aborted++;
-      }
-      return aborted;
-    },
-  };
+  /** Tracks a running delegate, which is cancelled if the DPU dies before the shim disconnects. */
+  #follow(call: RunningAdd): void {
+    this.#inFlight.add(call);
+    call.asker.gone.addEventListener('abort', () => this.#inFlight.delete(call), { once: true });
+    if (call.asker.gone.aborted) this.#inFlight.delete(call);
+  }
 }
 
 /** Milliseconds after which the agent asks the shim to wait. Without an answer the shim waits for one second. */
@@ -155,26 +158,22 @@ const KUBELET_DEADLINE_SECONDS = 0.4;
 /** Maximum concurrent queries to the kubelet: each answer lists every pod of the node and may have megabytes. */
 const MAX_QUERIES = 16;
 
-/**
- * The kubelet writes the CPUs into its file before it calls the runtime. The event of that write may still be pending,
- * so the file is read again. @param last the last known assignments, where it cannot be read
- */
-export function createPodCpus(kubeletDir: string, last: () => readonly CheckpointEntry[]): (uid: string) => CpuSet {
-  const file = join(kubeletDir, CHECKPOINT_FILE);
-  return (uid) => {
-    const entries = resultOrNone(() => parseCheckpoint(readBounded(file, MAX_CHECKPOINT_BYTES)).entries) ?? last();
-    return unionOf(entries.flatMap(({ podUID, cpus }) => (podUID === uid ? [cpus] : [])));
-  };
-}
+/** Asks the kubelet for the devices of a pod. */
+export class DeviceQuestions {
+  readonly #client: Pick<PodResourcesClient, 'list'>;
+  /** Queries that the kubelet has not answered yet; each ends by its deadline. */
+  #waiting = 0;
 
-/** @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already */
-export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {
-  let queries = 0;
-  return async ({ namespace, name }: CniPod): Promise<boolean | undefined> => {
-    if (queries >= MAX_QUERIES) return undefined;
-    queries++;
+  constructor(client: Pick<PodResourcesClient, 'list'>) {
+    this.#client = client;
+  }
+
+  /** @returns undefined when the kubelet does not answer, does not know the pod, or has too many queries already */
+  async hasDevice({ namespace, name }: CniPod): Promise<boolean | undefined> {
+    if (this.#waiting >= MAX_QUERIES) return undefined;
+    this.#waiting++;
     try {
-      const pods = await client.list({ deadlineSeconds: KUBELET_DEADLINE_SECONDS });
+      const pods = await this.#client.list({ deadlineSeconds: KUBELET_DEADLINE_SECONDS });
       const pod = pods.find((one) => one.namespace === namespace && one.name === name);
       if (pod === undefined) return undefined;
       const names = pod.containers.flatMap(({ devices }) => devices.map(({ resourceName }) => resourceName));
@@ -182,7 +181,7 @@ export function createDeviceQuestion(client: Pick<PodResourcesClient, 'list'>) {
     } catch {
       return undefined;
     } finally {
-      queries--;
+      this.#waiting--;
     }
-  };
+  }
 }

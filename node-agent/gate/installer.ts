@@ -2,6 +2,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
   type ConfFile,
+  type ConflistPlan,
   choosePrimary,
   GATE_FILES,
   GATE_PLUGIN,
@@ -10,9 +11,10 @@ import {
 } from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { readBoundedBytes, saveFile } from '../files/bounded-file.ts';
+import { readBounded, readBoundedBytes, saveFile, unlessMissing } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { Guard, type Services } from '../lifecycle/duty.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
 
 /** Seconds between checks in case an event was lost. */
 const POLL_SECONDS = 5;
@@ -33,86 +35,119 @@ export interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metri
 }
 
 /**
- * Installs the shim, and a configuration that sorts before that of the primary network. When the duty ends normally, it
- * removes the configuration. The shim stays: runtimes call a sandbox's plugins again to remove the sandbox.
+ * Installs the shim, and a configuration that sorts before that of the primary network. Both stay when the agent stops:
+ * until the next one answers, the shim uses the state file. Only disabling the gate removes them, see `removeGate`.
  */
-export function createInstaller(deps: InstallerDeps) {
-  const { shim, binDir, confDir, log, metrics, pace = MIN_WRITE_INTERVAL_SECONDS } = deps;
-  const problems = new ProblemLog(log);
-  let writtenAt = Number.NEGATIVE_INFINITY;
+export class GateInstaller {
+  readonly #deps: InstallerDeps;
+  readonly #problems: ProblemLog<AgentMessages>;
+  /** When this process last wrote the configuration, in monotonic seconds. */
+  #writtenAt = Number.NEGATIVE_INFINITY;
 
-  const placeShim = () => {
-    const program = contentOf(shim, MAX_SHIM_BYTES);
-    if (program === undefined) throw new Error(`cannot read ${shim}: the agent's image has no CNI plugin`);
+  constructor(deps: InstallerDeps) {
+    this.#deps = deps;
+    this.#problems = new ProblemLog(deps.log);
+  }
+
+  /** The duty. @throws a system error if it cannot write a file */
+  async run(signal: AbortSignal): Promise<void> {
+    const guard = new Guard();
+    let postponed: NodeJS.Timeout | undefined;
+    const guarded = guard.wrap(() => {
+      clearTimeout(postponed);
+      const wait = this.#reconcile(performance.now() / 1000);
+      if (wait !== undefined) postponed = setTimeout(guarded, wait * 1000);
+    });
+    this.#placeShim();
+    watchDirectory({ path: this.#deps.confDir, signal, onChange: guarded, log: this.#deps.log });
+    guarded();
+    const timer = setInterval(guarded, POLL_SECONDS * 1000);
+    try {
+      await guard.until(signal);
+    } finally {
+      clearInterval(timer);
+      clearTimeout(postponed);
+    }
+  }
+
+  #placeShim(): void {
+    const { shim, binDir, log } = this.#deps;
+    let program: Buffer;
+    try {
+      program = readBoundedBytes(shim, MAX_SHIM_BYTES);
+    } catch (cause) {
+      throw new Error(`the agent's image has no CNI plugin: ${(cause as Error).message}`, { cause });
+    }
     const path = join(binDir, GATE_PLUGIN);
     if (placeFile(path, program, 0o755)) log.info({ path }, 'gate plugin installed');
-  };
+  }
 
   /** Checks the directory once. @returns seconds until the next check, if a write was postponed */
-  const reconcile = (now: number): number | undefined => {
-    const plan = planConflist(readConfFiles(confDir));
-    if (plan.kind === 'write') {
-      const wait = writtenAt + pace - now;
-      if (wait > 0) return wait;
-      writtenAt = now;
-      placeFile(join(confDir, plan.name), Buffer.from(plan.text), 0o600);
-      log.info({ file: plan.name, primary: plan.primary }, 'gate installed before the primary network');
-    } else if (plan.kind === 'remove') {
-      log.warn({ files: plan.remove }, 'gate configuration removed: the primary network is gone');
+  #reconcile(nowSeconds: number): number | undefined {
+    const { confDir, metrics, pace = MIN_WRITE_INTERVAL_SECONDS } = this.#deps;
+    let problem: string | undefined;
+    try {
+      const plan = planConflist(readConfFiles(confDir));
+      const wait = this.#writtenAt + pace - nowSeconds;
+      if (plan.kind === 'write' && wait > 0) return wait;
+      if (plan.kind === 'keep') problem = plan.problem;
+      else this.#apply(plan, nowSeconds);
+    } catch (error) {
+      problem = (error as Error).message;
     }
-    if (plan.kind !== 'keep') for (const name of plan.remove) removeFile(join(confDir, name));
-    const problem = plan.kind === 'keep' ? plan.problem : undefined;
-    if (problem === undefined) problems.recovered();
-    else problems.failed(problem, 'gate incomplete: new pods may start without it');
+    if (problem === undefined) this.#problems.recovered();
+    else this.#problems.failed(problem, 'gate incomplete: new pods may start without it');
     const inPlace = problem === undefined && ownFiles(confDir).some((path) => existsSync(path));
     metrics.gateInstalled.set(inPlace ? 1 : 0);
     return undefined;
-  };
+  }
 
-  return {
-    /** The duty. @throws a system error if it cannot write a file */
-    async run(signal: AbortSignal): Promise<void> {
-      const guard = new Guard();
-      let postponed: NodeJS.Timeout | undefined;
-      const guarded = guard.wrap(() => {
-        clearTimeout(postponed);
-        const wait = reconcile(performance.now() / 1000);
-        if (wait !== undefined) postponed = setTimeout(guarded, wait * 1000);
-      });
-      placeShim();
-      watchDirectory({ path: confDir, signal, onChange: guarded });
-      guarded();
-      const timer = setInterval(guarded, POLL_SECONDS * 1000);
-      try {
-        await guard.until(signal);
-      } finally {
-        clearInterval(timer);
-        clearTimeout(postponed);
-      }
-      const removed = ownFiles(confDir).filter((path) => removeFile(path));
-      if (removed.length > 0) log.info({ removed }, 'gate removed from the primary network');
-      metrics.gateInstalled.set(0);
-    },
-  };
+  /** @throws a system error */
+  #apply(plan: Exclude<ConflistPlan, { kind: 'keep' }>, nowSeconds: number): void {
+    const { confDir, log } = this.#deps;
+    if (plan.kind === 'write') {
+      this.#writtenAt = nowSeconds;
+      placeFile(join(confDir, plan.name), Buffer.from(plan.text), 0o600);
+      log.info({ file: plan.name, primary: plan.primary }, 'gate installed before the primary network');
+    } else {
+      log.warn({ files: plan.remove }, 'gate configuration removed: the primary network is gone');
+    }
+    for (const name of plan.remove) removeFile(join(confDir, name));
+  }
 }
 
-/** Removes all files that an installer wrote, including the shim. @returns the paths that existed */
-export function uninstall({ binDir, confDir }: GatePlaces): string[] {
-  return [...ownFiles(confDir), join(binDir, GATE_PLUGIN)].filter((path) => removeFile(path));
+export interface GateRemoval {
+  readonly confDir: string;
+  readonly state: string;
+  /** Undefined: the shim stays, because runtimes call a sandbox's plugins again to remove the sandbox. */
+  readonly binDir?: string;
+}
+
+/** Disables the gate: removes its configuration and state. @returns the paths that existed @throws a system error */
+export function removeGate({ confDir, state, binDir }: GateRemoval): string[] {
+  const shim = binDir === undefined ? [] : [join(binDir, GATE_PLUGIN)];
+  return [...ownFiles(confDir), state, ...shim].filter((path) => removeFile(path));
 }
 
 function ownFiles(confDir: string): string[] {
   return Object.values(GATE_FILES).map((name) => join(confDir, name));
 }
 
+/** The primary and the gate's own files; none if the directory does not exist. @throws a system error */
 function readConfFiles(directory: string): ConfFile[] {
-  const entries = resultOrNone(() => readdirSync(directory, { withFileTypes: true })) ?? [];
+  const entries = unlessMissing(() => readdirSync(directory, { withFileTypes: true })) ?? [];
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   const primary = choosePrimary(names.map((name) => ({ name, text: undefined })))?.name;
   const own: readonly string[] = Object.values(GATE_FILES);
-  return names
-    .filter((name) => name === primary || own.includes(name))
-    .map((name) => ({ name, text: contentOf(join(directory, name), MAX_CONF_BYTES)?.toString('utf8') }));
+  return names.filter((name) => name === primary || own.includes(name)).map((name) => readConfFile(directory, name));
+}
+
+function readConfFile(directory: string, name: string): ConfFile {
+  try {
+    return { name, text: readBounded(join(directory, name), MAX_CONF_BYTES) };
+  } catch (error) {
+    return { name, text: undefined, fault: (error as Error).message };
+  }
 }
 
 /** The CNI plugin's file: next to the agent's bundle; for the agent's source, in the folder of bundles. */
@@ -121,20 +156,14 @@ export function gateProgram(agentProgram: string): string {
   return join(agentProgram.endsWith('.ts') ? join(directory, '../dist') : directory, GATE_PLUGIN);
 }
 
-/** The content of a file; undefined if it cannot be read, is not a regular file or has more than `most` bytes. */
-export function contentOf(path: string, most: number): Buffer | undefined {
-  return resultOrNone(() => readBoundedBytes(path, most));
-}
-
 /** In one step, unless identical: a runtime may be executing it. @returns whether it wrote @throws a system error */
 export function placeFile(path: string, content: Buffer, mode: number): boolean {
-  if (contentOf(path, content.length)?.equals(content)) return false;
+  if (resultOrNone(() => readBoundedBytes(path, content.length))?.equals(content)) return false;
   saveFile(path, content, { mode });
   return true;
 }
 
-export function removeFile(path: string): boolean {
-  if (!existsSync(path)) return false;
-  rmSync(path, { force: true });
-  return true;
+/** @returns whether it existed @throws a system error */
+function removeFile(path: string): boolean {
+  return unlessMissing(() => rmSync(path) ?? true) ?? false;
 }

@@ -28,43 +28,36 @@ interface Head {
 }
 
 /** Reads one request in pieces. It copies each byte once, and keeps nothing of a request that is too long. */
-export function createQuestionReader() {
-  let head: Head | undefined;
-  let bytes: Buffer = Buffer.alloc(0);
-  /** Number of bytes in `bytes` that have arrived. */
-  let length = 0;
+export class QuestionReader {
+  /** Undefined until the first line is complete. */
+  #head: Head | undefined;
+  #bytes: Buffer = Buffer.alloc(0);
+  /** Number of bytes in `#bytes` that have arrived. */
+  #length = 0;
 
-  const take = (chunk: Buffer): void => {
-    if (head !== undefined) {
-      const left = bytes.length - length;
-      const part = chunk.length <= left ? chunk : chunk.subarray(0, left);
-      bytes.set(part, length);
-      length += part.length;
-      return;
-    }
-    const begun = Buffer.concat([bytes, chunk]);
-    head = readHead(begun);
-    bytes = head === undefined ? begun : Buffer.allocUnsafe(head.places[2]);
-    length = head === undefined ? begun.length : begun.copy(bytes);
-  };
+  /** Bytes that it keeps. */
+  get size(): number {
+    return this.#bytes.length;
+  }
 
-  return {
-    get size() {
-      return bytes.length;
-    },
-    /** @returns the request once it is complete @throws ProtocolError */
-    read(chunk: Buffer) {
-      take(chunk);
-      if (head === undefined || length < bytes.length) return undefined;
-      const { verb, places } = head;
-      const [environment, conf, end] = places;
-      return {
-        verb,
-        environment: variables(bytes.toString('utf8', environment, conf)),
-        conf: bytes.toString('utf8', conf, end),
-      };
-    },
-  };
+  /** @returns the request once it is complete @throws ProtocolError */
+  read(chunk: Buffer): Question | undefined {
+    if (this.#head === undefined) this.#readHead(Buffer.concat([this.#bytes, chunk]));
+    else this.#length += chunk.copy(this.#bytes, this.#length);
+    if (this.#head === undefined || this.#length < this.#bytes.length) return undefined;
+    const [environment, conf, end] = this.#head.places;
+    return {
+      verb: this.#head.verb,
+      environment: variables(this.#bytes.toString('utf8', environment, conf)),
+      conf: this.#bytes.toString('utf8', conf, end),
+    };
+  }
+
+  #readHead(received: Buffer): void {
+    this.#head = readHead(received);
+    this.#bytes = this.#head === undefined ? received : Buffer.allocUnsafe(this.#head.places[2]);
+    this.#length = this.#head === undefined ? received.length : received.copy(this.#bytes);
+  }
 }
 
 function readHead(bytes: Buffer): Head | undefined {

@@ -6,8 +6,8 @@ import { sleep, underSignals } from '../../runtime/time.ts';
 import { placeSocket } from '../files/own-socket.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { untilAborted } from '../lifecycle/duty.ts';
-import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { createQuestionReader, ProtocolError, type Question } from './protocol.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
+import { ProtocolError, type Question, QuestionReader } from './protocol.ts';
 
 export interface GateCaller {
   send(frame: string | Buffer): void;
@@ -36,101 +36,172 @@ export interface GateServerDeps {
 /** The pause before it listens again: two programs that replace each other's socket must not keep the node busy. */
 const RELISTEN_SECONDS = 1;
 
-export function createGateServer({ socketPath, answer, log, limits }: GateServerDeps) {
-  const { connections, bytes, questionWithin } = { ...LIMITS, ...limits };
-  const problems = new ProblemLog(log);
-  const sockets = new Set<Socket>();
-  let reservedBytes = 0;
+/** Holds the connections of shims and the bytes of their requests; each ends when its shim disconnects. */
+export class GateServer {
+  readonly #deps: GateServerDeps;
+  readonly #limits: typeof LIMITS;
+  readonly #problems: ProblemLog<AgentMessages>;
+  readonly #acceptProblems: ProblemLog<AgentMessages>;
+  readonly #connections = new Set<GateConnection>();
 
-  const serve = (socket: Socket) => {
-    const refuse = (problem: string) => {
-      problems.failed(problem, 'closed a gate connection; the CNI plugin uses the state file');
-      socket.destroy();
-    };
-    if (sockets.size >= connections) return refuse(`more than ${connections} concurrent connections`);
-    sockets.add(socket);
-    const gone = new AbortController();
-    const reader = createQuestionReader();
-    let own = 0;
-    /** Reserves bytes for this connection; the number only grows until its release. */
-    const reserve = (size: number) => {
-      reservedBytes += size - own;
-      own = size;
-    };
-    const asker: GateCaller = {
-      send: (frame) => void (socket.writable && socket.write(frame)),
-      end: (frame) => void (socket.writable && socket.end(frame)),
-      gone: gone.signal,
-    };
-    const failed = (err: unknown) => {
-      log.error({ err }, 'gate server failed; CNI plugins use the state file');
-      socket.destroy();
-    };
-    // Counted from the connection, not from the last byte: sending one byte at a time gains no time.
-    const deadline = setTimeout(() => socket.destroy(), questionWithin * 1000);
+  constructor(deps: GateServerDeps) {
+    this.#deps = deps;
+    this.#limits = { ...LIMITS, ...deps.limits };
+    this.#problems = new ProblemLog(deps.log);
+    this.#acceptProblems = new ProblemLog(deps.log, { socketPath: deps.socketPath });
+  }
+
+  /** Listens until the signal aborts, also if its socket is removed or replaced. @throws Error if it cannot */
+  async run(signal: AbortSignal): Promise<void> {
+    const { socketPath, log } = this.#deps;
+    try {
+      while (!signal.aborted) {
+        await this.#listen(signal);
+        if (signal.aborted) break;
+        log.warn({ socketPath }, 'the gate’s socket was removed or replaced; listening again');
+        await sleep(RELISTEN_SECONDS, signal).catch(() => undefined);
+      }
+    } finally {
+      for (const connection of this.#connections) connection.close();
+    }
+  }
+
+  /** Listens until the signal aborts or the socket is no longer at its path. Its connections stay. */
+  async #listen(signal: AbortSignal): Promise<void> {
+    const { socketPath } = this.#deps;
+    mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
+    const server = createServer((socket) => this.#serve(socket));
+    // Without descriptors, accepting a connection fails; the server continues.
+    const onError = (error: Error) => this.#acceptProblems.failed(error, 'accepting a gate connection failed');
+    try {
+      const own = await placeSocket(socketPath, async (path) => {
+        await new Promise<void>((resolve, reject) => {
+          server.once('error', reject);
+          server.listen(path, () => {
+            server.off('error', reject).on('error', onError);
+            resolve();
+          });
+        });
+        chmodSync(path, 0o600);
+      });
+      const lost = new AbortController();
+      await underSignals([signal, lost.signal], undefined, async (either) => {
+        const check = () => own.isInPlace() || lost.abort();
+        watchDirectory({ path: dirname(socketPath), signal: either, onChange: check, log: this.#deps.log });
+        await untilAborted(either);
+      });
+      own.remove();
+    } finally {
+      server.close();
+    }
+  }
+
+  #serve(socket: Socket): void {
     socket.on('error', () => socket.destroy());
-    socket.on('close', () => {
-      clearTimeout(deadline);
-      sockets.delete(socket);
-      gone.abort();
-      reserve(0);
-    });
+    if (this.#connections.size >= this.#limits.connections) {
+      this.#refuse(socket, `more than ${this.#limits.connections} concurrent connections`);
+      return;
+    }
+    this.#acceptProblems.recovered();
+    const connection = new GateConnection(socket, this.#limits.questionWithin);
+    this.#connections.add(connection);
+    connection.gone.addEventListener('abort', () => this.#connections.delete(connection), { once: true });
     const read = (chunk: Buffer) => {
       try {
-        const question = reader.read(chunk);
-        reserve(reader.size);
-        if (reservedBytes > bytes) return refuse(`concurrent requests have more than ${bytes} bytes`);
-        if (question === undefined) return;
-        socket.off('data', read);
-        // The shim sends nothing more. Keep reading to detect its disconnection.
-        socket.resume();
-        clearTimeout(deadline);
-        void Promise.resolve(answer(question, asker))
-          .catch(failed)
-          .finally(() => reserve(0));
+        const question = connection.read(chunk);
+        if (this.#reservedBytes() > this.#limits.bytes) {
+          this.#refuse(socket, `concurrent requests have more than ${this.#limits.bytes} bytes`);
+        } else if (question !== undefined) {
+          socket.off('data', read);
+          // The shim sends nothing more. Keep reading to detect its disconnection.
+          socket.resume();
+          void this.#answer(question, connection);
+        }
       } catch (err) {
-        if (!(err instanceof ProtocolError)) return failed(err);
-        problems.failed(err.message, 'ignored malformed gate request');
-        socket.destroy();
+        if (err instanceof ProtocolError) this.#problems.failed(err.message, 'ignored malformed gate request');
+        else this.#failed(err);
+        connection.close();
       }
     };
     socket.on('data', read);
-  };
+  }
 
-  /** Listens until the signal aborts or the socket is no longer at its path. Its connections stay. */
-  const listen = async (signal: AbortSignal): Promise<void> => {
-    mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
-    const server = createServer(serve);
-    const own = await placeSocket(socketPath, async (path) => {
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject);
-        server.listen(path, resolve);
-      });
-      chmodSync(path, 0o600);
-    });
-    const lost = new AbortController();
-    await underSignals([signal, lost.signal], undefined, async (either) => {
-      const check = () => own.isInPlace() || lost.abort();
-      watchDirectory({ path: dirname(socketPath), signal: either, onChange: check });
-      await untilAborted(either);
-    });
-    own.remove();
-    server.close();
-  };
+  /** Never rejects. */
+  async #answer(question: Question, connection: GateConnection): Promise<void> {
+    try {
+      await this.#deps.answer(question, connection);
+    } catch (err) {
+      this.#failed(err);
+      connection.close();
+    } finally {
+      connection.answered();
+    }
+  }
 
-  return {
-    /** Listens until the signal aborts, also if its socket is removed or replaced. @throws Error if it cannot */
-    async run(signal: AbortSignal): Promise<void> {
-      try {
-        while (!signal.aborted) {
-          await listen(signal);
-          if (signal.aborted) break;
-          log.warn({ socketPath }, 'the gate’s socket was removed or replaced; listening again');
-          await sleep(RELISTEN_SECONDS, signal).catch(() => undefined);
-        }
-      } finally {
-        for (const socket of sockets) socket.destroy();
-      }
-    },
-  };
+  #reservedBytes(): number {
+    let sum = 0;
+    for (const { reservedBytes } of this.#connections) sum += reservedBytes;
+    return sum;
+  }
+
+  #refuse(socket: Socket, problem: string): void {
+    this.#problems.failed(problem, 'closed a gate connection; the CNI plugin uses the state file');
+    socket.destroy();
+  }
+
+  #failed(err: unknown): void {
+    this.#deps.log.error({ err }, 'gate server failed; CNI plugins use the state file');
+  }
+}
+
+/** One shim's connection. It ends when the shim disconnects, or without a whole request in time. */
+class GateConnection implements GateCaller {
+  readonly #socket: Socket;
+  readonly #reader = new QuestionReader();
+  readonly #gone = new AbortController();
+  /** Counted from the connection, not from the last byte: sending one byte at a time gains no time. */
+  readonly #deadline: NodeJS.Timeout;
+  /** Bytes of the request that are kept until it is answered. */
+  #reservedBytes = 0;
+
+  constructor(socket: Socket, questionWithinSeconds: number) {
+    this.#socket = socket;
+    this.#deadline = setTimeout(() => socket.destroy(), questionWithinSeconds * 1000);
+    socket.on('close', () => {
+      clearTimeout(this.#deadline);
+      this.#gone.abort();
+    });
+  }
+
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  get reservedBytes(): number {
+    return this.#reservedBytes;
+  }
+
+  /** @returns the request once it is complete @throws ProtocolError */
+  read(chunk: Buffer): Question | undefined {
+    const question = this.#reader.read(chunk);
+    this.#reservedBytes = this.#reader.size;
+    if (question !== undefined) clearTimeout(this.#deadline);
+    return question;
+  }
+
+  answered(): void {
+    this.#reservedBytes = 0;
+  }
+
+  send(frame: string | Buffer): void {
+    if (this.#socket.writable) this.#socket.write(frame);
+  }
+
+  end(frame: string | Buffer): void {
+    if (this.#socket.writable) this.#socket.end(frame);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
 }

@@ -41,7 +41,7 @@ export const gateSettings = {
 export const gateFlags = {
   gate: {
     flag: '--gate <policy>',
-    help: 'on: install the CNI gate before the primary network and answer it (nodes with a DPU, or an Open vSwitch that must leave CPUs before any pod starts); off; remove: uninstall it from the node',
+    help: 'on: install the CNI gate before the primary network and answer it (nodes with a DPU, or an Open vSwitch that must leave CPUs before any pod starts); off: remove its configuration; remove: uninstall it from the node',
   },
   gateStatus: {
     flag: '--gate-status <policy>',

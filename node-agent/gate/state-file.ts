@@ -2,16 +2,23 @@ import * as z from 'zod';
 import { formatGateState, type GateState, type ObservedLease } from '../../model/cni/decide.ts';
 import { resultOrNone } from '../../model/json.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
-import { readBounded, saveFile } from '../files/bounded-file.ts';
+import { readBounded } from '../files/bounded-file.ts';
+import { StateFile } from '../files/state-file.ts';
 import { machineSeconds } from '../processes/proc.ts';
-
-/** Replaces the state file in one step: see saveFile. @throws a system error */
-export function writeGateState(path: string, state: GateState): void {
-  saveFile(path, formatGateState(state), { mode: 0o644 });
-}
+import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 /** Bytes. The shim reads less than 16 KiB of it. */
 const MAX_STATE_BYTES = 64 * 1024;
+
+/**
+ * What the shim uses while no agent answers. Owner: the agent with the lock; the shim and the next agent read it. Age: as old
+ * as the last read of the Lease. End: a reboot, disabling the gate, and for the shim a day without an agent. What an
+ * earlier agent wrote is never the new value: `readObservedLease` reads its part.
+ */
+export function gateStateFile(path: string, log: AgentLogger): StateFile<GateState> {
+  const parse = () => undefined;
+  return new StateFile({ path, maxBytes: MAX_STATE_BYTES, permissions: 0o644, format: formatGateState, parse, log });
+}
 
 const stored = z.object({
   lease: z.object({

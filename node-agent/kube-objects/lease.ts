@@ -92,18 +92,24 @@ export async function patchLease(
   return lease.parse(await client.patch(pathOf(id), 'application/merge-patch+json', patch, { signal }));
 }
 
-/** RenewTimes that always increase, even if the clock is set back. @param wallClock milliseconds since 1970 */
-export function createRenewals(wallClock: () => number) {
-  let last: string | null | undefined;
-  return {
-    /** Continues after a renewTime that was read, for a restarted process. */
-    seen(renewTime: string | null | undefined): void {
-      const seen = parseMicroTime(renewTime ?? '');
-      if (seen !== undefined && seen > (parseMicroTime(last ?? '') ?? 0n)) last = renewTime;
-    },
-    next(): string {
-      last = nextRenewTime(last, BigInt(Math.floor(wallClock() * 1000)));
-      return last;
-    },
-  };
+/** RenewTimes that always increase, even if the clock is set back. */
+export class Renewals {
+  /** Milliseconds since 1970. */
+  readonly #wallClock: () => number;
+  #last: string | null | undefined;
+
+  constructor(wallClock: () => number) {
+    this.#wallClock = wallClock;
+  }
+
+  /** Continues after a renewTime that was read, for a restarted process. */
+  seen(renewTime: string | null | undefined): void {
+    const seen = parseMicroTime(renewTime ?? '');
+    if (seen !== undefined && seen > (parseMicroTime(this.#last ?? '') ?? 0n)) this.#last = renewTime;
+  }
+
+  next(): string {
+    this.#last = nextRenewTime(this.#last, BigInt(Math.floor(this.#wallClock() * 1000)));
+    return this.#last;
+  }
 }

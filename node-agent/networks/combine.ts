@@ -5,7 +5,7 @@ import { physnetResource } from '../../model/names.ts';
 import { type Drift, overlayNetworkMap } from '../../model/networks/network-map.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import type { DiscoveredNetworks, NetworkName } from './locate.ts';
-import type { MapInUse } from './map-source.ts';
+import type { MapInUse } from './map-memory.ts';
 
 export const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
 

@@ -1,4 +1,4 @@
-import { closeSync, openSync, type Stats, statSync } from 'node:fs';
+import { closeSync, constants, openSync, type Stats, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { quote } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
@@ -34,77 +34,109 @@ interface DaemonSearch {
   readonly isStarting: boolean;
 }
 
-export interface DaemonFinder {
-  /** Finds the processes. If nothing changed, it costs one system call for each pidfile and process. */
-  find(): DaemonSearch;
-  /** Whether the pidfiles are unchanged since the last search, at one call each. It does not check the processes. */
-  isAsFound(): boolean;
-}
-
 /**
  * Finds both daemons and their monitors. A pidfile survives a killed daemon, and any process may get its pid or name: a
  * daemon is the process that has the lock of the pidfile. `/proc/PID/exe` would need CAP_SYS_PTRACE. It remembers a
  * monitor whose daemon is down: the next one will be its child. Source: make_pidfile and read_pidfile in
- * lib/daemon-unix.c of Open vSwitch. @param recorded by an earlier agent
+ * lib/daemon-unix.c of Open vSwitch.
  */
-export function createDaemonFinder(rundir: string, recorded: () => readonly OvsProcess[] = () => []): DaemonFinder {
-  const monitorsOf = (daemon: OvsDaemonName) =>
-    recorded().filter(({ name, role }) => name === daemon && role === 'monitor');
-  const lookups = OVS_DAEMONS.map((name) => createLookup(join(rundir, `${name}.pid`), name, () => monitorsOf(name)));
-  return {
-    find() {
-      const result = lookups.map((lookup) => lookup.find());
-      return {
-        processes: result.flatMap(({ processes }) => processes),
-        missing: result.flatMap(({ missing }) => missing),
-        changed: result.some(({ changed }) => changed),
-        isStarting: result.some(({ isStarting }) => isStarting),
-      };
-    },
-    isAsFound: () => lookups.every((lookup) => lookup.isAsFound()),
-  };
+export class DaemonFinder {
+  readonly #lookups: readonly PidfileLookup[];
+
+  /** @param recorded by an earlier agent */
+  constructor(rundir: string, recorded: () => readonly OvsProcess[] = () => []) {
+    const monitorsOf = (daemon: OvsDaemonName) =>
+      recorded().filter(({ name, role }) => name === daemon && role === 'monitor');
+    this.#lookups = OVS_DAEMONS.map(
+      (name) => new PidfileLookup(join(rundir, `${name}.pid`), name, () => monitorsOf(name)),
+    );
+  }
+
+  /** Finds the processes. If nothing changed, it costs one system call for each pidfile and process. */
+  find(): DaemonSearch {
+    const result = this.#lookups.map((lookup) => lookup.find());
+    return {
+      processes: result.flatMap(({ processes }) => processes),
+      missing: result.flatMap(({ missing }) => missing),
+      changed: result.some(({ changed }) => changed),
+      isStarting: result.some(({ isStarting }) => isStarting),
+    };
+  }
+
+  /** Whether the pidfiles are unchanged since the last search, at one call each. It does not check the processes. */
+  isAsFound(): boolean {
+    return this.#lookups.every((lookup) => lookup.isAsFound());
+  }
 }
 
 const keyOf = ({ role, pid, start }: OvsProcess): string => `${role} ${pid} ${start}`;
 
-function createLookup(file: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]): DaemonFinder {
+/**
+ * One daemon. Owner: its pidfile, and for a monitor the earlier agent's record. Age: checked at each search. End: the process
+ * ends, or the pidfile names another. While the pidfile cannot be read, what runs is still the daemon.
+ */
+class PidfileLookup {
+  readonly #file: string;
+  readonly #name: OvsDaemonName;
+  readonly #recorded: () => readonly OvsProcess[];
   /** The pidfile of the last search, or its absence; undefined if another search may find more. */
-  let before: { readonly pidfile: Stats | undefined } | undefined;
-  let identities: readonly (number | undefined)[] = [];
-  let processes: readonly OvsProcess[] = [];
+  #before: { readonly pidfile: Stats | undefined } | undefined;
+  #processes: readonly OvsProcess[] = [];
+  /** Of `#processes`, in the same order. */
+  #identities: readonly (number | undefined)[] = [];
 
-  const isSamePidfile = (now: Stats | undefined): boolean => {
-    if (before === undefined) return false;
-    const { pidfile } = before;
+  constructor(file: string, name: OvsDaemonName, recorded: () => readonly OvsProcess[]) {
+    this.#file = file;
+    this.#name = name;
+    this.#recorded = recorded;
+  }
+
+  isAsFound(): boolean {
+    return this.#isSamePidfile(statOf(this.#file));
+  }
+
+  find(): DaemonSearch {
+    const pidfile = statOf(this.#file);
+    if (pidfile !== undefined && this.#isSamePidfile(pidfile) && this.#areAlive()) return this.#result(false);
+    const reading = readPidfile(this.#file, this.#name);
+    if ('daemon' in reading) {
+      const { daemon, parent } = reading;
+      const changed = this.#remember(parent.monitor === undefined ? [daemon] : [daemon, parent.monitor]);
+      this.#before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
+      return { ...this.#result(changed), isStarting: !parent.isKnown };
+    }
+    this.#before = reading.code === 'absent' && pidfile === undefined ? { pidfile } : undefined;
+    if (reading.code === 'unreadable' && this.#processes.length > 0 && this.#areAlive())
+      return { ...this.#result(false), missing: [reading] };
+    const earlier = this.#processes.length > 0 ? this.#processes : this.#recorded();
+    const monitors = earlier.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
+    return { ...this.#result(this.#remember(monitors)), missing: [reading] };
+  }
+
+  #result(changed: boolean): DaemonSearch {
+    return { processes: this.#processes, missing: [], changed, isStarting: false };
+  }
+
+  /** @returns whether they differ from the last ones */
+  #remember(processes: readonly OvsProcess[]): boolean {
+    const changed = processes.map(keyOf).join() !== this.#processes.map(keyOf).join();
+    this.#processes = processes;
+    this.#identities = processes.map(({ pid }) => identityOf(pid));
+    return changed;
+  }
+
+  #isSamePidfile(now: Stats | undefined): boolean {
+    if (this.#before === undefined) return false;
+    const { pidfile } = this.#before;
     return pidfile?.ino === now?.ino && pidfile?.mtimeMs === now?.mtimeMs && pidfile?.size === now?.size;
-  };
-  const areAlive = () =>
-    processes.every(({ pid }, i) => identities[i] !== undefined && identityOf(pid) === identities[i]);
+  }
 
-  return {
-    isAsFound: () => isSamePidfile(statOf(file)),
-    find() {
-      const pidfile = statOf(file);
-      if (pidfile !== undefined && isSamePidfile(pidfile) && areAlive())
-        return { processes, missing: [], changed: false, isStarting: false };
-      const result = readPidfile(file, name);
-      if ('daemon' in result) {
-        const { daemon, parent } = result;
-        const same = processes.map(keyOf).join();
-        processes = parent.monitor === undefined ? [daemon] : [daemon, parent.monitor];
-        identities = processes.map(({ pid }) => identityOf(pid));
-        before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
-        return { processes, missing: [], changed: processes.map(keyOf).join() !== same, isStarting: !parent.isKnown };
-      }
-      before = pidfile === undefined ? { pidfile } : undefined;
-      const monitors = processes.length > 0 ? processes.filter(({ role }) => role === 'monitor') : recorded();
-      const remaining = monitors.filter(({ pid, start }) => startOf(pid) === start);
-      const changed = remaining.map(keyOf).join() !== processes.map(keyOf).join();
-      processes = remaining;
-      identities = remaining.map(({ pid }) => identityOf(pid));
-      return { processes, missing: [result], changed, isStarting: false };
-    },
-  };
+  #areAlive(): boolean {
+    return this.#processes.every(({ pid }, i) => {
+      const identity = this.#identities[i];
+      return identity !== undefined && identityOf(pid) === identity;
+    });
+  }
 }
 
 /** Maximum bytes of a pidfile. Open vSwitch's own user can write to its directory. */
@@ -142,7 +174,7 @@ function readPidfile(file: string, name: OvsDaemonName): { daemon: OvsProcess; p
 }
 
 function holderOf(file: string): number | undefined {
-  const descriptor = openSync(file, 'r');
+  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     return lockHolder(descriptor);
   } finally {

@@ -1,7 +1,7 @@
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { few, PlumblineError } from '../../model/errors.ts';
 import { sleep } from '../../runtime/time.ts';
-import { createDaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
+import { DaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
 import { allowedOf } from '../processes/proc.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import {
@@ -62,7 +62,7 @@ export function createOvsProcesses(deps: OvsProcessesDeps) {
     // The CPUs of the machine's first process, which services without their own setting inherit.
     unconfined: () => allowedOf(deps.affinity, 1) ?? machine,
   });
-  const finder = createDaemonFinder(deps.rundir, savedMasks.processes);
+  const finder = new DaemonFinder(deps.rundir, savedMasks.processes);
   const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
   let processAffinities: readonly ProcessAffinity[] = [];
   let isStarting = false;

@@ -6,11 +6,11 @@ import { ProblemLog } from '../../runtime/problem-log.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import {
   createLease,
-  createRenewals,
   type LeaseName,
   leaseText,
   ownedBy,
   patchLease,
+  Renewals,
   readNode,
 } from '../kube-objects/lease.ts';
 import type { Services } from '../lifecycle/duty.ts';
@@ -33,7 +33,7 @@ export class AgentLease {
   readonly #deps: AgentLeaseDeps;
   readonly #lease: LeaseName;
   readonly #problems: ProblemLog<AgentMessages>;
-  readonly #renewals: ReturnType<typeof createRenewals>;
+  readonly #renewals: Renewals;
   #hasRenewed = false;
   #dueAt = Number.NEGATIVE_INFINITY;
 
@@ -41,7 +41,7 @@ export class AgentLease {
     this.#deps = deps;
     this.#lease = { namespace: NAMESPACE, name: AGENT_LEASE_PREFIX + deps.nodeName };
     this.#problems = new ProblemLog(deps.log);
-    this.#renewals = createRenewals(deps.wallClock);
+    this.#renewals = new Renewals(deps.wallClock);
   }
 
   /** In monotonic seconds. */

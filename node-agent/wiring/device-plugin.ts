@@ -2,9 +2,9 @@ import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { ListedContainer } from '../assignments/view.ts';
-import { createAllocationChecker } from '../device-plugin/allocation-checker.ts';
-import { createBeforeStart } from '../device-plugin/before-start.ts';
-import { createDevicePlugin } from '../device-plugin/device-plugin.ts';
+import { AllocationChecker } from '../device-plugin/allocation-checker.ts';
+import { beforeStartCheck } from '../device-plugin/before-start.ts';
+import { DevicePlugin } from '../device-plugin/device-plugin.ts';
 import { advertisedResources } from '../device-plugin/resources.ts';
 import { DEFAULT_MAX_PODS } from '../host/kubelet-config.ts';
 import { readNode } from '../kube-objects/lease.ts';
@@ -24,7 +24,7 @@ export function createDevicePluginDuty(
 ) {
   const { client, nodeName, config, metrics, log } = parts;
   const { kubeletDir, allocationCheck: policy } = config;
-  const allocationChecker = createAllocationChecker({ ...parts, policy, refusals });
+  const allocationChecker = new AllocationChecker({ ...parts, policy, refusals });
 
   const wholeCoresOnly = async () => {
     const { config: kubelet } = await kubeletConfig();
@@ -65,9 +65,9 @@ export function createDevicePluginDuty(
       const podResources = createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET));
       const count = (metric: typeof metrics.preStarts) => (resource: string, outcome: string) =>
         metric.inc({ resource: metrics.resourceLabel(resource), outcome });
-      const plugin = createDevicePlugin({
+      const plugin = new DevicePlugin({
         kubeletDir,
-        beforeStart: createBeforeStart({
+        beforeStart: beforeStartCheck({
           podResources,
           check,
           answerWithin: ANSWER_DEADLINE_SECONDS,

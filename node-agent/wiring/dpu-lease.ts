@@ -1,10 +1,10 @@
 import { renewalsBeyondRestarts } from '../../model/lease/observer.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import { createDpuLease, createOvsProbe } from '../dpu-lease/dpu.ts';
-import { createDpuHostLease, createLeaseRelease } from '../dpu-lease/dpu-host.ts';
-import { announceHealth, createHostDpuHealth, type HostDpuHealth } from '../dpu-lease/health.ts';
-import { createTokenRenewal } from '../dpu-lease/token-renewal.ts';
+import { DpuLease, ovsProbe } from '../dpu-lease/dpu.ts';
+import { maintainDpuLease, releaseDpuLease } from '../dpu-lease/dpu-host.ts';
+import { announceHealth, HostDpuHealth } from '../dpu-lease/health.ts';
+import { TokenRenewal } from '../dpu-lease/token-renewal.ts';
 import { gateFilesIn } from '../gate/settings.ts';
 import { readObservedLease } from '../gate/state-file.ts';
 import type { Duty } from '../lifecycle/duty.ts';
@@ -29,26 +29,29 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   const lease = { namespace: config.dpuLeaseNamespace, name: DPU_LEASE_PREFIX + nodeName };
   const owns = config.dpuLease === 'own';
   if (timing.renewInterval === 0) {
-    const release = { name: 'dpu-lease-release', run: createLeaseRelease({ ...parts, lease }).run };
-    return { duties: mode === 'dpu-host' && owns ? [release] : [], health: undefined };
+    const run = (signal: AbortSignal) => releaseDpuLease({ ...parts, lease }, signal);
+    const duty = { name: 'dpu-lease-release', run };
+    return { duties: mode === 'dpu-host' && owns ? [duty] : [], health: undefined };
   }
   if (mode === 'dpu') {
-    const probe = createOvsProbe(config.ovsRundir);
-    const renewing = createDpuLease({ ...parts, lease, timing, probe, wallClock: Date.now });
-    return { duties: owns ? [{ name: 'dpu-lease', run: renewing.run }, ...tokenDuties(parts)] : [], health: undefined };
+    const dpuLease = new DpuLease({ ...parts, lease, timing, probe: ovsProbe(config.ovsRundir), wallClock: Date.now });
+    const duty = { name: 'dpu-lease', run: (signal: AbortSignal) => dpuLease.run(signal) };
+    return { duties: owns ? [duty, ...tokenDuties(parts)] : [], health: undefined };
   }
-  const health = createHostDpuHealth({
+  const health = new HostDpuHealth({
     client,
     lease,
     timing,
     proof: owns ? 1 : renewalsBeyondRestarts(duration),
     whenUnknown: config.dpuUnknown,
-    before: readObservedLease(gateFilesIn(config.runDir).state, bootId() || undefined),
+    before: () => readObservedLease(gateFilesIn(config.runDir).state, bootId() || undefined),
     now: machineSeconds,
   });
   health.subscribe(announceHealth(parts));
-  const upkeep = { name: 'dpu-lease', run: createDpuHostLease({ ...parts, lease, timing }).run };
-  return { duties: [{ name: 'dpu-health', run: health.run }, ...(owns ? [upkeep] : [])], health };
+  const maintain = (signal: AbortSignal) => maintainDpuLease({ ...parts, lease, timing }, signal);
+  const upkeep = { name: 'dpu-lease', run: maintain };
+  const observing = { name: 'dpu-health', run: (signal: AbortSignal) => health.run(signal) };
+  return { duties: [observing, ...(owns ? [upkeep] : [])], health };
 }
 
 /** Renews the DPU's token, since a DPU has no kubelet that would do so. */
@@ -62,6 +65,6 @@ function tokenDuties(parts: AgentParts): readonly Duty[] {
       );
     return [];
   }
-  const renewal = createTokenRenewal({ ...parts, tokenFile, wallClock: Date.now, now: monotonicSeconds });
-  return [{ name: 'dpu-token', run: renewal.run }];
+  const renewal = new TokenRenewal({ ...parts, tokenFile, wallClock: Date.now, now: monotonicSeconds });
+  return [{ name: 'dpu-token', run: (signal) => renewal.run(signal) }];
 }

@@ -4,15 +4,14 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { Assignments } from '../assignments/assignments.ts';
-import { createRefusedStarts } from '../device-plugin/allocation-checker.ts';
-import { createMovedNetworks } from '../device-plugin/moved-networks.ts';
+import { RefusedStarts } from '../device-plugin/allocation-checker.ts';
+import { MovedNetworks } from '../device-plugin/moved-networks.ts';
 import { KubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
 import { readConfigz } from '../host/kubelet-configz.ts';
 import { KubeletRuns } from '../host/kubelet-runs.ts';
 import { readNode } from '../kube-objects/lease.ts';
 import type { Duty } from '../lifecycle/duty.ts';
-import { createLastMapFile } from '../networks/map-source.ts';
-import { createNetworks } from '../networks/networks.ts';
+import { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
@@ -61,12 +60,12 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     const { cpusOfCheckpoint = CpuSet.EMPTY } = view;
     if (runs.kernel !== undefined && !cpusOfCheckpoint.isSubsetOf(runs.kernel.online)) runs.check();
   });
-  const networks = createNetworks({
+  const networks = new Networks({
     sysfsRoot: config.sysfsRoot,
     host: async () => (await runs.read()).host,
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
-    lastMap: createLastMapFile(join(config.stateDir, 'network-map.json'), log),
+    lastMap: join(config.stateDir, 'network-map.json'),
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
   });
@@ -76,13 +75,20 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     if (mapFault === undefined) return;
     events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InvalidNetworkMap', message: mapFault });
   });
-  const refusals = createRefusedStarts(monotonicSeconds);
+  const refusals = new RefusedStarts(monotonicSeconds);
   const sources = { runs, assignments, networks, refusals, kubeletConfig };
   const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const ovs = ovsDuty?.ovs;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
   const host = { ...sources, ovs, vms };
   const report = createReportDuty(parts, host);
+
+  const movedNetworks = new MovedNetworks({
+    networks,
+    host: async () => (await runs.read()).host,
+    podResources: () => createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET)),
+    ...parts,
+  });
 
   const duties: Duty[] = [
     { name: 'kubelet-runs', run: (signal) => runs.follow(signal) },
@@ -93,17 +99,12 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
         await assignments.run(signal);
       },
     },
-    { name: 'networks', run: networks.run },
+    { name: 'networks', run: (signal) => networks.run(signal) },
     { name: 'report', run: (signal) => report.run(signal) },
     { name: 'device-plugin', run: createDevicePluginDuty(parts, host).run },
     {
       name: 'moved-networks',
-      run: createMovedNetworks({
-        networks,
-        host: async () => (await runs.read()).host,
-        podResources: () => createPodResourcesClient(join(kubeletDir, POD_RESOURCES_SOCKET)),
-        ...parts,
-      }).run,
+      run: (signal) => movedNetworks.run(signal),
     },
   ];
   if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });

@@ -3,12 +3,14 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import type { DpuWord, GateState } from '../../model/cni/decide.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
+import { cpusOfPod } from '../assignments/view.ts';
 import type { HostDpuHealth } from '../dpu-lease/health.ts';
-import { createAnswers, createDeviceQuestion, createPodCpus } from '../gate/answers.ts';
-import { createInstaller, type GatePlaces, uninstall } from '../gate/installer.ts';
-import { createGateServer } from '../gate/server.ts';
+import type { StateFile } from '../files/state-file.ts';
+import { DeviceQuestions, GateAnswers } from '../gate/answers.ts';
+import { GateInstaller, removeGate } from '../gate/installer.ts';
+import { GateServer } from '../gate/server.ts';
 import { gateFilesIn } from '../gate/settings.ts';
-import { observedLease, writeGateState } from '../gate/state-file.ts';
+import { gateStateFile, observedLease } from '../gate/state-file.ts';
 import { type Duty, Guard, untilAborted } from '../lifecycle/duty.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/proc.ts';
@@ -25,24 +27,27 @@ export interface GateParts {
 
 export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
-  if (config.gate === 'off') return [];
+  if (config.gate !== 'on') return [createRemoval(config, log)];
   const places = { binDir: config.cniBinDir, confDir: config.cniConfDir };
-  if (config.gate === 'remove') return [removal(places, log)];
   const files = gateFilesIn(config.runDir);
   const podResources = createPodResourcesClient(join(config.kubeletDir, POD_RESOURCES_SOCKET));
-  const answers = createAnswers({
+  const devices = new DeviceQuestions(podResources);
+  const answers = new GateAnswers({
     policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
     dpu: () => health?.current(),
     // If this host runs no Open vSwitch, there is nothing to move.
-    cpusOf:
-      ovs === undefined
-        ? () => CpuSet.EMPTY
-        : createPodCpus(config.kubeletDir, () => assignments?.view().assignments ?? []),
+    cpusOf: (podUid) =>
+      ovs === undefined || assignments === undefined ? CpuSet.EMPTY : cpusOfPod(assignments.readNow(), podUid),
     vacate: async (cpus, signal) => ovs?.vacate(cpus, signal),
-    hasDevice: createDeviceQuestion(podResources),
+    hasDevice: (pod) => devices.hasDevice(pod),
     metrics,
   });
-  const server = createGateServer({ socketPath: files.socket, answer: answers.answer, log });
+  const server = new GateServer({
+    socketPath: files.socket,
+    answer: (question, caller) => answers.answer(question, caller),
+    log,
+  });
+  const installer = new GateInstaller({ ...parts, ...places, shim: parts.gateProgram });
 
   const run = async (signal: AbortSignal): Promise<void> => {
     const unsubscribe = health?.subscribe((_report, flipped) => {
@@ -57,20 +62,21 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   };
   return [
     { name: 'gate', run },
-    { name: 'gate-state', run: keepState(parts, files.state, health) },
-    { name: 'gate-installer', run: createInstaller({ ...parts, ...places, shim: parts.gateProgram }).run },
+    { name: 'gate-state', run: keepState(parts, gateStateFile(files.state, log), health) },
+    { name: 'gate-installer', run: (signal) => installer.run(signal) },
   ];
 }
 
 /** Writes the state file at the start and at each read of the Lease. */
-function keepState({ config }: AgentParts, path: string, health: HostDpuHealth | undefined) {
+function keepState({ config }: AgentParts, file: StateFile<GateState>, health: HostDpuHealth | undefined) {
   const boot = bootId() || undefined;
   const write = () => {
     const observation = health?.observation();
     const lease = observation && observedLease(observation, boot);
-    writeGateState(path, { ...stateOf(config, health?.current()), ...(lease && { lease }) });
+    file.set({ ...stateOf(config, health?.current()), ...(lease && { lease }) });
   };
   return async (signal: AbortSignal): Promise<void> => {
+    file.load(signal);
     write();
     const guard = new Guard();
     const unsubscribe = health?.subscribe(guard.wrap(write));
@@ -94,13 +100,17 @@ export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): Gate
   };
 }
 
-/** Removes the gate once, then has nothing to do. */
-function removal(places: GatePlaces, log: AgentLogger): Duty {
+/** Disables the gate once, then has nothing to do. With `remove`, nothing of it stays on the node. */
+function createRemoval(
+  { gate, cniConfDir: confDir, cniBinDir: binDir, runDir }: NodeAgentConfig,
+  log: AgentLogger,
+): Duty {
   return {
     name: 'gate-removal',
     async run(signal) {
-      const removed = uninstall(places);
-      log.info({ removed }, 'gate and its plugin removed');
+      const removed = removeGate({ confDir, state: gateFilesIn(runDir).state, ...(gate === 'remove' && { binDir }) });
+      if (gate === 'remove') log.info({ removed }, 'gate and its plugin removed');
+      else if (removed.length > 0) log.info({ removed }, 'gate removed from the primary network');
       await untilAborted(signal);
     },
   };

@@ -39,7 +39,8 @@ export const RULES: readonly ImportRule[] = [
     folder: 'node-agent',
     may: [...DAEMON, 'native', 'hardware'],
     floors: [
-      'files kube-objects telemetry',
+      'telemetry',
+      'files kube-objects',
       'lifecycle',
       'assignments host processes',
       'open-vswitch',

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { createQuestionReader, type Question } from '../../node-agent/gate/protocol.ts';
-import { skipWithout } from '../support/parts.ts';
+import { type Question, QuestionReader } from '../../node-agent/gate/protocol.ts';
+import { skipFor, skipWithout } from '../support/parts.ts';
 import { GATED, type GateResult, useGate, writeState } from './gate.ts';
 
 /** Values in a configuration; JSON.parse decides which of them are JSON. */
@@ -273,6 +274,21 @@ describe('the CNI plugin, case by case', () => {
       assert.deepEqual(await outcome('ADD'), passed, 'missing');
     });
 
+    it('says how long the agent has not answered, and ends after a day without one', async function () {
+      const now = Number(process.hrtime.bigint() / 1_000_000n);
+      writeState(gate.state, { ...DEAD, at: now - 120_000 });
+      assert.match(
+        String((await outcome('ADD'))[2]),
+        /^DPU Not Ready: why; the node agent has not answered for 1[2-9]\d s$/,
+      );
+      const wrapper = (seconds: number) => ['unshare', '--time', '--monotonic', String(seconds)];
+      if (spawnSync('unshare', [...wrapper(1).slice(1), 'true']).status !== 0)
+        return skipFor({ name: 'time namespaces that this process may make', install: 'run as root' }, this);
+      writeState(gate.state, DEAD);
+      const codes = [86_000, 86_400].map(async (age) => (await gate.call({ conf: GATED, wrapper: wrapper(age) })).code);
+      assert.deepEqual(await Promise.all(codes), [1, 0]);
+    });
+
     it('exempts namespaces by full name or prefix only', async () => {
       const lists: [exempt: unknown, passes: boolean][] = [
         [['default'], true],
@@ -372,7 +388,7 @@ describe('the CNI plugin, case by case', () => {
       directory = join(gate.directory, 'other');
       mkdirSync(directory);
       server = createServer((socket) => {
-        const reader = createQuestionReader();
+        const reader = new QuestionReader();
         socket.on('error', () => undefined);
         socket.on('data', (chunk) => {
           question = reader.read(chunk);

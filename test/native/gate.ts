@@ -42,6 +42,8 @@ export interface GateCall {
   readonly traced?: boolean;
   /** Injects results of system calls as `strace -e inject=…`, and records all calls of the program; needs strace. */
   readonly faults?: readonly string[];
+  /** A program that runs the plugin: its arguments end with the plugin's path. */
+  readonly wrapper?: readonly string[];
   /** Injects into the delegate as well, before and after its execve(2). */
   readonly inDelegate?: boolean;
 }
@@ -102,7 +104,7 @@ export function createGateFixture() {
     },
     /** Calls it as a runtime does. */
     async call(called: GateCall): Promise<GateResult> {
-      const { verb = 'ADD', conf, environment = {}, traced = false, faults } = called;
+      const { verb = 'ADD', conf, environment = {}, traced = false, faults, wrapper = [] } = called;
       const variables = {
         PATH: process.env['PATH'],
         CNI_COMMAND: verb,
@@ -118,7 +120,7 @@ export function createGateFixture() {
         Object.entries(variables).filter(([, value]) => value !== undefined),
       ) as NodeJS.ProcessEnv;
       const input = typeof conf === 'string' ? conf : JSON.stringify(conf);
-      if (!traced && faults === undefined) return run([shim], env, input, running);
+      if (!traced && faults === undefined) return run([...wrapper, shim], env, input, running);
       const trace = join(directory, 'trace');
       const traces = faults === undefined ? 'trace=poll,ppoll,nanosleep,clock_nanosleep' : 'trace=all';
       const injections = (faults ?? []).flatMap((one) => ['-e', `inject=${one}`]);

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs';
-import { createConnection } from 'node:net';
+import { createConnection, type Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 import * as z from 'zod';
 import { cut, PlumblineError, quote } from '../../../model/errors.ts';
 import { Backoff, monotonicSeconds, sleep, underSignals } from '../../../runtime/time.ts';
 import { watchDirectory } from '../../files/watch-directory.ts';
-import { createJsonStream } from './json-stream.ts';
-import { createReplica, type Tables } from './replica.ts';
+import type { AgentLogger } from '../../telemetry/log-messages.ts';
+import { JsonStream } from './json-stream.ts';
+import { type Columns, OvsdbReplica, type Tables } from './replica.ts';
 
 /** Seconds until the next attempt without a socket, in case the event of its creation was lost. */
 const ABSENT_RETRY_SECONDS = 60;
@@ -16,7 +17,7 @@ const MONITOR = 'plumbline';
 const STEADY_SECONDS = 30;
 
 /** The monitored columns: none that change all the time, such as statistics. */
-export const COLUMNS: Readonly<Record<string, readonly string[]>> = {
+export const COLUMNS: Columns = {
   Open_vSwitch: ['external_ids', 'other_config'],
   Bridge: ['name', 'ports', 'datapath_type'],
   Port: ['interfaces'],
@@ -34,15 +35,17 @@ export interface FollowOptions {
   readonly onTables: (tables: Tables) => void;
   /** Called once each time the database becomes unreadable. */
   readonly onProblem: (error: Error) => void;
+  readonly log?: AgentLogger;
 }
 
 /** Reads all once and receives each change. Reconnects with pauses, and at once when the socket appears again. */
-export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOptions, signal: AbortSignal) {
+export async function followOvsdb({ socketPath, onTables, onProblem, log }: FollowOptions, signal: AbortSignal) {
   const backoff = new Backoff({ first: 0.2, most: 10 });
   let wake = new AbortController();
   watchDirectory({
     path: dirname(socketPath),
     signal,
+    ...(log && { log }),
     onChange: (name) => {
       if (name === undefined || name === basename(socketPath)) wake.abort();
     },
@@ -51,8 +54,8 @@ export async function followOvsdb({ socketPath, onTables, onProblem }: FollowOpt
     wake = new AbortController();
     try {
       await underSignals([signal], undefined, async (connected) => {
-        const replica = createReplica(COLUMNS);
-        const connection = connectOvsdb({
+        const replica = new OvsdbReplica(COLUMNS);
+        const connection = new OvsdbConnection({
           socketPath,
           signal: connected,
           onNotification(method, [name, updates]) {
@@ -116,90 +119,107 @@ export interface OvsdbConnectionOptions {
   readonly signal: AbortSignal;
 }
 
+/** A call that the server has not answered yet; it ends by its answer, its deadline, or with the connection. */
+interface WaitingCall {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+  readonly deadline: NodeJS.Timeout;
+}
+
 /** Answers echo requests, as the server demands. Source: RFC 7047, sections 4 and 4.1.11. */
-export function connectOvsdb({ socketPath, onNotification, signal }: OvsdbConnectionOptions) {
-  const socket = createConnection(socketPath);
-  const waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>();
-  const read = createJsonStream();
-  let last = 0;
-  let end: (error: Error) => void = () => {};
-  const ended = new Promise<never>((_resolve, reject) => {
-    end = reject;
-  });
-  // A caller that does not use `ended` learns of the end from its calls.
-  ended.catch(() => undefined);
+export class OvsdbConnection {
+  readonly #options: OvsdbConnectionOptions;
+  readonly #socket: Socket;
+  readonly #stream = new JsonStream();
+  /** By the number of the call. */
+  readonly #waiting = new Map<number, WaitingCall>();
+  #lastNumber = 0;
+  /** Rejects when the connection ends, with the reason. */
+  readonly ended: Promise<never>;
+  #end: (error: Error) => void = () => {};
 
-  const send = (value: object) => void socket.write(JSON.stringify(value));
-
-  const answerEcho = (number: unknown, params: readonly unknown[]) => {
-    const answer = { id: number ?? null, result: params, error: null };
-    // Measure before sending: the server's own data must not fill the memory.
-    if (JSON.stringify(answer).length > MAX_ECHO_BYTES) throw new OvsdbError(socketPath, 'an echo of more than 4 KiB');
-    if (socket.writableLength > MAX_UNSENT_BYTES)
-      throw new OvsdbError(socketPath, 'the server does not read its answers');
-    send(answer);
-  };
-
-  const receive = (value: unknown) => {
-    const { success, data } = message.safeParse(value);
-    if (!success) throw new OvsdbError(socketPath, 'the server sent something other than a JSON-RPC message');
-    const { id: number, method, params = [], result, error } = data;
-    if (method === 'echo') return answerEcho(number, params);
-    if (method !== undefined) return onNotification(method, params);
-    const call = typeof number === 'number' ? waiting.get(number) : undefined;
-    if (call === undefined) return;
-    waiting.delete(number as number);
-    if (error === null || error === undefined) call.resolve(result);
-    else call.reject(new OvsdbError(socketPath, `the server answered ${quote(JSON.stringify(error))}`));
-  };
-
-  const close = (cause: Error) => {
-    socket.destroy();
-    signal.removeEventListener('abort', abort);
-    const error =
-      cause instanceof PlumblineError
-        ? cause
-        : new OvsdbError(socketPath, cut(cause.message, MAX_REASON_CHARACTERS), { cause });
-    for (const { reject } of waiting.values()) reject(error);
-    waiting.clear();
-    end(error);
-  };
-  function abort() {
-    close(new OvsdbError(socketPath, 'the connection is no longer needed'));
+  constructor(options: OvsdbConnectionOptions) {
+    this.#options = options;
+    this.ended = new Promise<never>((_resolve, reject) => {
+      this.#end = reject;
+    });
+    // A caller that does not use `ended` learns of the end from its calls.
+    this.ended.catch(() => undefined);
+    this.#socket = createConnection(options.socketPath);
+    this.#socket.on('data', (chunk) => {
+      try {
+        for (const value of this.#stream.read(chunk)) this.#receive(value);
+      } catch (error) {
+        this.#close(error as Error);
+      }
+    });
+    this.#socket.on('error', (error) => this.#close(error));
+    this.#socket.on('close', () => this.#close(this.#error('the server closed the connection')));
+    if (options.signal.aborted) this.#abort();
+    else options.signal.addEventListener('abort', this.#abort, { once: true });
   }
 
-  socket.on('data', (chunk) => {
-    try {
-      for (const value of read(chunk)) receive(value);
-    } catch (error) {
-      close(error as Error);
-    }
-  });
-  socket.on('error', close);
-  socket.on('close', () => close(new OvsdbError(socketPath, 'the server closed the connection')));
-  if (signal.aborted) abort();
-  else signal.addEventListener('abort', abort, { once: true });
+  /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
+  call(method: string, params: readonly unknown[]): Promise<unknown> {
+    const number = ++this.#lastNumber;
+    return new Promise((resolve, reject) => {
+      if (this.#socket.destroyed) return reject(this.#error('the connection has ended'));
+      const expire = () => {
+        this.#waiting.delete(number);
+        reject(this.#error(`no answer to ${method} in ${DEADLINE_SECONDS} s`));
+      };
+      const deadline = setTimeout(expire, DEADLINE_SECONDS * 1000);
+      this.#waiting.set(number, { resolve, reject, deadline });
+      this.#send({ id: number, method, params });
+    });
+  }
 
-  return {
-    ended,
-    /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
-    call(method: string, params: readonly unknown[]): Promise<unknown> {
-      const number = ++last;
-      return new Promise((resolve, reject) => {
-        if (socket.destroyed) return reject(new OvsdbError(socketPath, 'the connection has ended'));
-        const timer = setTimeout(() => {
-          waiting.delete(number);
-          reject(new OvsdbError(socketPath, `no answer to ${method} in ${DEADLINE_SECONDS} s`));
-        }, DEADLINE_SECONDS * 1000);
-        const done =
-          <Value>(settle: (value: Value) => void) =>
-          (value: Value) => {
-            clearTimeout(timer);
-            settle(value);
-          };
-        waiting.set(number, { resolve: done(resolve), reject: done(reject) });
-        send({ id: number, method, params });
-      });
-    },
-  };
+  readonly #abort = (): void => this.#close(this.#error('the connection is no longer needed'));
+
+  #error(why: string, options?: ErrorOptions): OvsdbError {
+    return new OvsdbError(this.#options.socketPath, why, options);
+  }
+
+  #send(value: object): void {
+    this.#socket.write(JSON.stringify(value));
+  }
+
+  #receive(value: unknown): void {
+    const { success, data } = message.safeParse(value);
+    if (!success) throw this.#error('the server sent something other than a JSON-RPC message');
+    const { id: number, method, params = [], result, error } = data;
+    if (method === 'echo') this.#answerEcho(number, params);
+    else if (method !== undefined) this.#options.onNotification(method, params);
+    else if (typeof number === 'number') this.#answered(number, result, error);
+  }
+
+  #answered(number: number, result: unknown, error: unknown): void {
+    const call = this.#waiting.get(number);
+    if (call === undefined) return;
+    this.#waiting.delete(number);
+    clearTimeout(call.deadline);
+    if (error === null || error === undefined) call.resolve(result);
+    else call.reject(this.#error(`the server answered ${quote(JSON.stringify(error))}`));
+  }
+
+  #answerEcho(number: unknown, params: readonly unknown[]): void {
+    const answer = { id: number ?? null, result: params, error: null };
+    // Measure before sending: the server's own data must not fill the memory.
+    if (JSON.stringify(answer).length > MAX_ECHO_BYTES) throw this.#error('an echo of more than 4 KiB');
+    if (this.#socket.writableLength > MAX_UNSENT_BYTES) throw this.#error('the server does not read its answers');
+    this.#send(answer);
+  }
+
+  #close(cause: Error): void {
+    this.#socket.destroy();
+    this.#options.signal.removeEventListener('abort', this.#abort);
+    const reason = cut(cause.message, MAX_REASON_CHARACTERS);
+    const error = cause instanceof PlumblineError ? cause : this.#error(reason, { cause });
+    for (const { reject, deadline } of this.#waiting.values()) {
+      clearTimeout(deadline);
+      reject(error);
+    }
+    this.#waiting.clear();
+    this.#end(error);
+  }
 }

@@ -31,80 +31,86 @@ const BLANK = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 /**
  * Splits a stream of JSON values without separators, as OVSDB frames them (RFC 7047, 4). It copies each byte once and
- * keeps no chunk: one byte may come in a buffer of its own. @throws JsonStreamError; the stream is then unusable
+ * keeps no chunk: one byte may come in a buffer of its own.
  */
-export function createJsonStream(largest = MAX_VALUE_BYTES): (chunk: Buffer) => unknown[] {
-  /** The value so far is in its first `size` bytes. */
-  let buffer: Buffer = Buffer.alloc(0);
-  let size = 0;
-  let depth = 0;
-  let elements = 0;
-  let inString = false;
-  let escaped = false;
+export class JsonStream {
+  readonly #maxValueBytes: number;
+  /** The value so far is in its first `#size` bytes. */
+  #buffer: Buffer = Buffer.alloc(0);
+  #size = 0;
+  #depth = 0;
+  #elements = 0;
+  /** `escaped`: in a string, after a backslash. */
+  #mode: 'outside' | 'string' | 'escaped' = 'outside';
 
-  const stepInString = (byte: number): void => {
-    if (escaped) escaped = false;
-    else if (byte === BACKSLASH) escaped = true;
-    else if (byte === QUOTE) inString = false;
-  };
+  constructor(maxValueBytes = MAX_VALUE_BYTES) {
+    this.#maxValueBytes = maxValueBytes;
+  }
 
-  const countElement = (): void => {
-    if (++elements > MAX_ELEMENTS) throw tooLarge(`${MAX_ELEMENTS} elements`);
-  };
-
-  const open = (): void => {
-    countElement();
-    if (++depth > MAX_DEPTH) throw new JsonStreamError(`${NOT_JSON}more than ${MAX_DEPTH} levels of brackets`);
-  };
+  /** @returns the values that this chunk completes @throws JsonStreamError; the stream is then unusable */
+  read(chunk: Buffer): unknown[] {
+    const values: unknown[] = [];
+    let begin = 0;
+    for (let i = 0; i < chunk.length; i++) {
+      const byte = chunk[i] as number;
+      if (this.#depth === 0 && BLANK.has(byte)) begin = i + 1;
+      else if (this.#step(byte)) {
+        this.#append(chunk.subarray(begin, i + 1));
+        values.push(this.#finish());
+        begin = i + 1;
+      }
+    }
+    if (begin < chunk.length) this.#append(chunk.subarray(begin));
+    return values;
+  }
 
   /** Whether this byte ends a value. */
-  const step = (byte: number): boolean => {
-    if (inString) stepInString(byte);
-    else if (OPENING.has(byte)) open();
-    else if (depth === 0)
+  #step(byte: number): boolean {
+    if (this.#mode !== 'outside') this.#stepInString(byte);
+    else if (OPENING.has(byte)) this.#open();
+    else if (this.#depth === 0)
       throw new JsonStreamError(`${NOT_JSON}expected the beginning of an object, found byte ${byte}`);
-    else if (byte === QUOTE) inString = true;
-    else if (byte === COMMA) countElement();
-    else if (CLOSING.has(byte)) return --depth === 0;
+    else if (byte === QUOTE) this.#mode = 'string';
+    else if (byte === COMMA) this.#countElement();
+    else if (CLOSING.has(byte)) return --this.#depth === 0;
     return false;
-  };
+  }
 
-  const take = (part: Buffer) => {
-    const needed = size + part.length;
-    if (needed > largest) throw tooLarge(`${largest} bytes`);
-    if (needed > buffer.length) {
-      const larger = Buffer.allocUnsafe(Math.min(largest, Math.max(needed, buffer.length * 2)));
-      buffer.copy(larger, 0, 0, size);
-      buffer = larger;
+  #stepInString(byte: number): void {
+    if (this.#mode === 'escaped') this.#mode = 'string';
+    else if (byte === BACKSLASH) this.#mode = 'escaped';
+    else if (byte === QUOTE) this.#mode = 'outside';
+  }
+
+  #open(): void {
+    this.#countElement();
+    if (++this.#depth > MAX_DEPTH) throw new JsonStreamError(`${NOT_JSON}more than ${MAX_DEPTH} levels of brackets`);
+  }
+
+  #countElement(): void {
+    if (++this.#elements > MAX_ELEMENTS) throw tooLarge(`${MAX_ELEMENTS} elements`);
+  }
+
+  #append(part: Buffer): void {
+    const needed = this.#size + part.length;
+    if (needed > this.#maxValueBytes) throw tooLarge(`${this.#maxValueBytes} bytes`);
+    if (needed > this.#buffer.length) {
+      const larger = Buffer.allocUnsafe(Math.min(this.#maxValueBytes, Math.max(needed, this.#buffer.length * 2)));
+      this.#buffer.copy(larger, 0, 0, this.#size);
+      this.#buffer = larger;
     }
-    size += part.copy(buffer, size);
-  };
+    this.#size += part.copy(this.#buffer, this.#size);
+  }
 
-  const finish = (): unknown => {
-    const text = buffer.toString('utf8', 0, size);
-    size = 0;
-    elements = 0;
-    if (buffer.length > MAX_IDLE_BUFFER_BYTES) buffer = Buffer.alloc(0);
+  #finish(): unknown {
+    const text = this.#buffer.toString('utf8', 0, this.#size);
+    this.#size = 0;
+    this.#elements = 0;
+    if (this.#buffer.length > MAX_IDLE_BUFFER_BYTES) this.#buffer = Buffer.alloc(0);
     try {
       return JSON.parse(text);
     } catch (cause) {
       throw new JsonStreamError(NOT_JSON + cut((cause as Error).message, MAX_REASON_CHARACTERS), { cause });
     }
-  };
-
-  return (chunk) => {
-    const values: unknown[] = [];
-    let begin = 0;
-    for (let i = 0; i < chunk.length; i++) {
-      const byte = chunk[i] as number;
-      if (depth === 0 && BLANK.has(byte)) begin = i + 1;
-      else if (step(byte)) {
-        take(chunk.subarray(begin, i + 1));
-        values.push(finish());
-        begin = i + 1;
-      }
-    }
-    if (begin < chunk.length) take(chunk.subarray(begin));
-    return values;
-  };
+  }
 }

@@ -14,58 +14,68 @@ export class ReplicaError extends PlumblineError {
 /** Rows of all tables, and their characters as JSON: 20,000 tunnels fit the agent's heap (40 MB). */
 const LIMITS = { rows: 32_768, characters: 4 * 1024 * 1024 };
 
-/** @param columns the columns to keep, by table; other tables and columns are ignored */
-export function createReplica(
-  columns: Readonly<Record<string, readonly string[]>>,
-  { rows: mostRows, characters: mostCharacters } = LIMITS,
-) {
-  const tables = new Map<string, Map<string, Row>>();
-  const sizes = new Map<string, number>();
-  let characters = 0;
+/** Columns to keep, by table. */
+export type Columns = Readonly<Record<string, readonly string[]>>;
 
-  const put = (table: string, rows: Map<string, Row>, id: string, row: Row | undefined) => {
-    const key = `${table} ${id}`;
-    const size = row === undefined ? 0 : JSON.stringify(row).length;
-    characters += size - (sizes.get(key) ?? 0);
-    if (row === undefined) {
-      sizes.delete(key);
-      rows.delete(id);
-      return;
-    }
-    sizes.set(key, size);
-    rows.set(id, row);
-    const over = (most: string) => new ReplicaError(`Open vSwitch has more than ${most}; networks are not located`);
-    if (sizes.size > mostRows) throw over(`${mostRows} rows of bridges, ports and interfaces`);
-    if (characters > mostCharacters) throw over(`${mostCharacters} characters of configuration`);
-  };
+/** A copy of some tables. Owner: the database. Age: as new as the last update. End: its connection's end. */
+export class OvsdbReplica {
+  readonly #columns: Columns;
+  readonly #limits: typeof LIMITS;
+  readonly #tables = new Map<string, Map<string, Row>>();
+  /** Characters of each row as JSON, and of all. */
+  readonly #sizes = new Map<string, number>();
+  #characters = 0;
 
-  const change = (table: string, changes: unknown) => {
+  /** Other tables and columns are ignored. */
+  constructor(columns: Columns, limits = LIMITS) {
+    this.#columns = columns;
+    this.#limits = limits;
+  }
+
+  /** The current tables; `apply` changes them in place. */
+  get tables(): Tables {
+    return this.#tables;
+  }
+
+  /**
+   * Applies a reply or an update, at a cost that depends on it only. Source: ovsdb-server(7), 4.1.12 and 4.1.14.
+   * @throws ReplicaError if it is none, or leads to more than a node can have
+   */
+  apply(updates: unknown): void {
+    if (updates === undefined || updates === null) return;
+    if (!isObject(updates)) throw new ReplicaError('an update is not an object');
+    for (const [table, columns] of Object.entries(this.#columns))
+      if (updates[table] !== undefined) this.#change(table, columns, updates[table]);
+  }
+
+  #change(table: string, columns: readonly string[], changes: unknown): void {
     if (!isObject(changes)) throw new ReplicaError(`an update of ${table} is not an object`);
-    const rows = tables.get(table) ?? new Map<string, Row>();
-    tables.set(table, rows);
+    const rows = this.#tables.get(table) ?? new Map<string, Row>();
+    this.#tables.set(table, rows);
     for (const [id, update] of Object.entries(changes)) {
       if (!isObject(update)) throw new ReplicaError(`an update of a row of ${table} is not an object`);
       const { initial, insert = initial, modify } = update;
       const row = insert ?? modify;
       if (row !== undefined && !isObject(row)) throw new ReplicaError(`a row of ${table} is not an object`);
-      const content = row && pick(row, columns[table] ?? []);
-      put(table, rows, id, modify === undefined ? content : { ...rows.get(id), ...changed(rows.get(id), content) });
+      const content = row && pick(row, columns);
+      const next = modify === undefined ? content : { ...rows.get(id), ...changed(rows.get(id), content) };
+      this.#count(`${table} ${id}`, next);
+      if (next === undefined) rows.delete(id);
+      else rows.set(id, next);
     }
-  };
+  }
 
-  return {
-    /** The current tables; `apply` changes them in place. */
-    tables: tables as Tables,
-    /**
-     * Applies a reply or an update, at a cost that depends on it only. Source: ovsdb-server(7), 4.1.12 and 4.1.14.
-     * @throws ReplicaError if it is none, or leads to more than a node can have
-     */
-    apply(updates: unknown) {
-      if (updates === undefined || updates === null) return;
-      if (!isObject(updates)) throw new ReplicaError('an update is not an object');
-      for (const table of Object.keys(columns)) if (updates[table] !== undefined) change(table, updates[table]);
-    },
-  };
+  /** @throws ReplicaError beyond a limit */
+  #count(key: string, row: Row | undefined): void {
+    const size = row === undefined ? 0 : JSON.stringify(row).length;
+    this.#characters += size - (this.#sizes.get(key) ?? 0);
+    if (row === undefined) this.#sizes.delete(key);
+    else this.#sizes.set(key, size);
+    const { rows, characters } = this.#limits;
+    const over = (most: string) => new ReplicaError(`Open vSwitch has more than ${most}; networks are not located`);
+    if (this.#sizes.size > rows) throw over(`${rows} rows of bridges, ports and interfaces`);
+    if (this.#characters > characters) throw over(`${characters} characters of configuration`);
+  }
 }
 
 export function rowsOf(tables: Tables, table: string): ReadonlyMap<string, Row> {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { createQuestionReader, ProtocolError, type Question } from '../../../node-agent/gate/protocol.ts';
-import { createJsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { ProtocolError, type Question, QuestionReader } from '../../../node-agent/gate/protocol.ts';
+import { JsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
 import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, piecesOf, type Stream, streamOf, withLong } from '../mutation.ts';
@@ -14,10 +14,10 @@ const value = fc.oneof(
 const several = fc.array(value, { maxLength: 5 }).map((values) => values.map((one) => JSON.stringify(one)).join(''));
 /** Feeds the bytes in these chunks; the values so far, and whether the stream was refused. */
 function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknown[]; readonly refused: boolean } {
-  const read = createJsonStream();
+  const stream = new JsonStream();
   const values: unknown[] = [];
   for (const piece of piecesOf(bytes, cuts)) {
-    const parsed = parsedOrRefused(() => read(piece), JsonStreamError);
+    const parsed = parsedOrRefused(() => stream.read(piece), JsonStreamError);
     if (parsed === undefined) return { values, refused: true };
     values.push(...parsed.value);
   }
@@ -63,7 +63,7 @@ const question = fc
   });
 /** Feeds the bytes in these pieces; undefined if they are not a complete request. */
 function feedQuestion(bytes: Buffer, cuts: readonly number[]): Question | undefined {
-  const reader = createQuestionReader();
+  const reader = new QuestionReader();
   for (const piece of piecesOf(bytes, cuts)) {
     const reading = reader.read(piece);
     assert.ok(reader.size <= 128 + 64 * 1024 + 1024 * 1024 + bytes.length);

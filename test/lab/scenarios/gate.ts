@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
+import { DpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
@@ -52,7 +52,7 @@ function playDpu({ cluster, node, undo }: Scene): PlayedDpu {
   return {
     live() {
       stop = new AbortController();
-      running = createDpuLease({
+      running = new DpuLease({
         client: cluster.client,
         lease: { namespace: 'ovn-kubernetes', name: `ovn-dpu-${node.name}` },
         timing: { renewInterval: INTERVAL, duration: DURATION },

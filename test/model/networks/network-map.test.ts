@@ -43,6 +43,12 @@ describe('the network map', () => {
     ['a physnet without numaNodes', { physnets: { foo: {} } }, /physnets\.foo\.numaNodes/],
     ['-1, which means unknown', { physnets: { foo: { numaNodes: [-1] } } }, /numaNodes\.0: .*-1 means unknown/],
     ['an unknown key', { physnet: {} }, /physnet/],
+    [
+      'a physnet that JavaScript hides',
+      JSON.parse('{"physnets":{"__proto__":{"numaNodes":[0]}}}'),
+      /physnets: .*__proto__/,
+    ],
+    ['a label that JavaScript hides', JSON.parse('{"nodeSelector":{"__proto__":"x"}}'), /nodeSelector: .*__proto__/],
   ];
   for (const [what, data, says] of malformed) {
     it(`refuses ${what}`, () => {

@@ -5,12 +5,11 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import { checkAllocation } from '../../../node-agent/device-plugin/allocation-check.ts';
 import {
+  AllocationChecker,
   type AllocationCheckPolicy,
-  createAllocationChecker,
-  createRefusedStarts,
-  type RefusedStarts,
+  RefusedStarts,
 } from '../../../node-agent/device-plugin/allocation-checker.ts';
-import { createBeforeStart } from '../../../node-agent/device-plugin/before-start.ts';
+import { beforeStartCheck } from '../../../node-agent/device-plugin/before-start.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { silent } from '../../support/logger.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
@@ -76,10 +75,10 @@ describe('allocation checks against pods of the API server', () => {
     api = createFakeApi('worker-1');
     notified = [];
     reads = [];
-    refusals = createRefusedStarts(() => 0);
+    refusals = new RefusedStarts(() => 0);
   });
   const claims = (policy: AllocationCheckPolicy = 'enforce') =>
-    createAllocationChecker({
+    new AllocationChecker({
       client: {
         ...api.client,
         get: (path) => {
@@ -151,7 +150,7 @@ describe('refusals for the report', () => {
 
   it('keeps the newest 64, shortened, and drops each after ten minutes without a repetition', () => {
     let now = 0;
-    const refusals = createRefusedStarts(() => now);
+    const refusals = new RefusedStarts(() => now);
     let changes = 0;
     const end = refusals.subscribe(() => changes++);
     for (let i = 0; i < 1000; i++) refusals.add(holder(`vm-${i}`), `u${i}`, 'x'.repeat(10_000));
@@ -204,7 +203,7 @@ describe('before a container with Plumbline devices starts', () => {
     holders = [];
     outcomes = [];
     logged = recordingLogger();
-    return createBeforeStart({
+    return beforeStartCheck({
       podResources: { list },
       check: (_resource, holder) => {
         holders.push(holder && { ...holder, cpus: holder.cpus.toString() });

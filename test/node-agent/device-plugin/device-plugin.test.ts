@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
-import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
 import type { CpuSet } from '../../../model/cpu-set.ts';
-import { createDevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
+import { DevicePlugin } from '../../../node-agent/device-plugin/device-plugin.ts';
 import type { BeforeStart } from '../../../node-agent/device-plugin/plugin-server.ts';
 import { advertisedResources, devicesOf, slotOf, socketName } from '../../../node-agent/device-plugin/resources.ts';
 import { silent } from '../../support/logger.ts';
@@ -19,7 +19,7 @@ const NAMES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbl
 let kubelet: FakeKubelet;
 let stop: () => Promise<void>;
 let beforeStart: BeforeStart;
-let plugin: ReturnType<typeof createDevicePlugin>;
+let plugin: DevicePlugin;
 let logged: ReturnType<typeof recordingLogger>;
 let outcomes: string[];
 
@@ -32,7 +32,7 @@ function setUp() {
     outcomes = [];
     kubelet = new FakeKubelet(temp());
     beforeStart = async () => {};
-    plugin = createDevicePlugin({
+    plugin = new DevicePlugin({
       kubeletDir: kubelet.directory,
       beforeStart: (...args) => beforeStart(...args),
       log: logged.log,
@@ -174,7 +174,7 @@ describe('device plugin over time', () => {
     assert.notEqual(await starting, undefined, 'the kubelet gets the change, and asks again');
     before.close();
     beforeStart = async () => {};
-    const next = createDevicePlugin({
+    const next = new DevicePlugin({
       kubeletDir: kubelet.directory,
       beforeStart: (...args) => beforeStart(...args),
       log: silent,
@@ -229,6 +229,23 @@ describe('device plugin over time', () => {
       assert.deepEqual(resources, { [NAMES[0]!]: why });
     });
   }
+
+  it('keeps its sockets while it is unknown which kubelet runs, says why, and continues', async () => {
+    await kubelet.start();
+    await registered();
+    const before = inodes();
+    const socket = join(kubelet.directory, 'device-plugins/kubelet.sock');
+    renameSync(socket, `${socket}.away`);
+    symlinkSync(socket, socket);
+    await eventually(
+      () => logged.lines.some(({ reason }) => /ELOOP.*kubelet\.sock/.test(String(reason))),
+      'it says why',
+    );
+    assert.deepEqual(inodes(), before);
+    renameSync(`${socket}.away`, socket);
+    await eventually(() => logged.said('recovered'), 'recovered');
+    assert.deepEqual([inodes(), kubelet.registrations.length], [before, NAMES.length], 'the same kubelet');
+  });
 
   const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
 

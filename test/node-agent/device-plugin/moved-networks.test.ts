@@ -3,7 +3,7 @@ import type { EventTarget, EventText } from '../../../kube/events.ts';
 import type { PodResources } from '../../../kube/kubelet-api/gen/pod-resources.ts';
 import { PLACEMENT_ANNOTATION } from '../../../model/names.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
-import { createMovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
+import { MovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
@@ -57,7 +57,7 @@ describe('networks that move while pods run', () => {
       if (failing) throw new Error('the kubelet restarts');
       return pods;
     };
-    const duty = createMovedNetworks({
+    const duty = new MovedNetworks({
       networks: {
         view: () => ({ ...UNKNOWN_NETWORKS, networks: now }),
         get isComplete() {

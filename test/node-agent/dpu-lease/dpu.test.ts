@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { DPU_LEASE_HOLDER } from '../../../model/names.ts';
-import { createDpuLease, createOvsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
-import { createDpuHostLease, createLeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { DpuLease, ovsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
+import { maintainDpuLease, releaseDpuLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns, useDuties } from '../support.ts';
 
@@ -43,7 +43,7 @@ describe('the renewals of a DPU, round by round', () => {
         return { metadata: { name: 'dpu' } };
       },
     } as unknown as KubeClient;
-    const renewals = createDpuLease({
+    const renewals = new DpuLease({
       client,
       lease: { namespace: 'ns', name: 'dpu' },
       timing: { renewInterval: 10, duration: 40 },
@@ -124,7 +124,7 @@ describe('the health of a DPU’s Open vSwitch', () => {
 
   it('requires that both daemons of Open vSwitch run and answer', async () => {
     const rundir = temp();
-    const probe = createOvsProbe(rundir, 0.3);
+    const probe = ovsProbe(rundir, 0.3);
     const vswitchd = await startStandIn('ovs-vswitchd', 0, join(rundir, 'ovs-vswitchd.pid'));
     assert.match((await probe(stop.signal)) ?? '', /ovsdb-server.pid/);
     const ovsdb = await startStandIn('ovsdb-server', 0, join(rundir, 'ovsdb-server.pid'));
@@ -184,12 +184,13 @@ describe('the host’s side of a DPU’s Lease, round by round', () => {
     api.client.patch = () => Promise.reject(error);
   };
   const release = async () => {
-    start(createLeaseRelease({ client: api.client, lease, log: logged.log }));
+    start({ run: (signal) => releaseDpuLease({ client: api.client, lease, log: logged.log }, signal) });
     await turns();
   };
   const tend = async () => {
     const timing = { renewInterval: 10, duration: 40 };
-    start(createDpuHostLease({ client: api.client, nodeName: NODE, lease, timing, log: logged.log }));
+    const deps = { client: api.client, nodeName: NODE, lease, timing, log: logged.log };
+    start({ run: (signal) => maintainDpuLease(deps, signal) });
     await turns();
   };
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { LeaseObservation, LeaseState } from '../../../model/lease/observer.ts';
-import { announceHealth, createHostDpuHealth, type HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
+import { announceHealth, HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 
 /** A Lease, an API server and a monotonic clock that a test moves; the observer of the host checks when it is due. */
@@ -35,7 +35,7 @@ class VirtualHost {
   }
 
   /** Starts a new process of the agent, with the observations of the last one if given, as the state file does. */
-  restart(before?: LeaseObservation): HostDpuHealth {
+  restart(before?: LeaseObservation | (() => LeaseObservation)): HostDpuHealth {
     this.due = this.now;
     const get = async () => {
       if (this.apiDown) throw new KubeError(0, 'Unreachable', 'down for the test');
@@ -43,13 +43,13 @@ class VirtualHost {
       const spec = { leaseDurationSeconds: this.timing.duration, renewTime: this.renewTime };
       return { metadata: { name: 'ovn-dpu-a' }, spec };
     };
-    this.health = createHostDpuHealth({
+    this.health = new HostDpuHealth({
       client: { get } as unknown as KubeClient,
       lease: { namespace: 'ovn-kubernetes', name: 'ovn-dpu-a' },
       timing: this.timing,
       proof: 1,
       whenUnknown: this.whenUnknown,
-      before,
+      before: () => (typeof before === 'function' ? before() : before),
       now: () => this.now,
     });
     this.health.subscribe(({ ready, state }, flipped) => {
@@ -127,6 +127,16 @@ describe('the DPU health on the host', () => {
     assert.equal(host.health.current().state, 'alive');
     await host.pass(20);
     assert.equal(host.health.current().state, 'dead', 'it may have come right after that look');
+  });
+
+  it('continues with what the earlier agent observed until this one is used, not until it was created', async () => {
+    const host = await alive();
+    const earlier = host.health;
+    host.restart(() => earlier.observation());
+    host.renewTime = renewed();
+    host.now += 20;
+    await earlier.poll(new AbortController().signal);
+    assert.deepEqual(host.health.observation(), earlier.observation());
   });
 
   const pauses: [duration: number, interval: number, dead: number, alive: number][] = [

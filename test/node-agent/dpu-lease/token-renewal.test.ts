@@ -2,11 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import {
-  createTokenRenewal,
-  readTokenClaims,
-  TOKEN_LIFETIME_SECONDS,
-} from '../../../node-agent/dpu-lease/token-renewal.ts';
+import { readTokenClaims, TOKEN_LIFETIME_SECONDS, TokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 const DAY = 86_400;
@@ -67,7 +63,7 @@ describe('the renewal of a DPU’s token', () => {
       },
     } as unknown as KubeClient;
     let until = 0;
-    const renewal = createTokenRenewal({
+    const renewal = new TokenRenewal({
       client,
       tokenFile: file,
       log: logged.log,

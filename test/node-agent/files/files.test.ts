@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
+import fs, {
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -10,7 +10,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import * as z from 'zod';
 import {
   FileLimitError,
@@ -23,7 +25,7 @@ import {
 } from '../../../node-agent/files/bounded-file.ts';
 import { MAX_YAML_BYTES, parseBoundedYaml } from '../../../node-agent/files/bounded-yaml.ts';
 import { watchDirectory } from '../../../node-agent/files/watch-directory.ts';
-import { eventually, replaceFile, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, replaceFile, tempDirectories } from '../support.ts';
 
 describe('files from other programs', () => {
   const temp = tempDirectories();
@@ -267,6 +269,25 @@ describe('watching a directory', () => {
       'the new one is watched',
       8,
     );
+  });
+
+  it('reports that anything may have changed again and again while the directory cannot be watched, and says why', async () => {
+    const path = temp();
+    const logged = recordingLogger();
+    const failing = mock.method(fs, 'watch', () => {
+      throw Object.assign(new Error('ENOSPC: System limit for number of file watchers reached'), { code: 'ENOSPC' });
+    });
+    syncBuiltinESMExports();
+    try {
+      watchDirectory({ path, signal: stop.signal, onChange: (name) => seen.push(name), log: logged.log });
+      await eventually(() => seen.length > 2, 'it is read again');
+      assert.match(String(logged.lines[0]?.['reason']), /ENOSPC/);
+    } finally {
+      failing.mock.restore();
+      syncBuiltinESMExports();
+    }
+    await eventually(() => logged.said('recovered'), 'it is watched');
+    await sees('f', () => writeFileSync(join(path, 'f'), '1'));
   });
 
   it('reports nothing after the signal', async () => {

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
-import { createGateServer } from '../../../node-agent/gate/server.ts';
+import { GateAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
+import { GateServer } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
 export type GateAgent = Awaited<ReturnType<typeof startGateAgent>>;
@@ -27,7 +27,7 @@ export async function startGateAgent(socketPath: string, policy: Partial<GatePol
       await running;
     },
   };
-  const answers = createAnswers({
+  const answers = new GateAnswers({
     policy: { status: true, scope: 'all', exempt: ['kube-system', 'openshift-*'], ...policy },
     dpu: () => agent.dpu,
     cpusOf: (uid) => agent.cpus.get(uid) ?? CpuSet.EMPTY,
@@ -38,7 +38,11 @@ export async function startGateAgent(socketPath: string, policy: Partial<GatePol
     hasDevice: (pod) => agent.hasDevice(pod),
     metrics: testMetrics(),
   });
-  const server = createGateServer({ socketPath, answer: answers.answer, log: logged.log });
+  const server = new GateServer({
+    socketPath,
+    answer: (question, caller) => answers.answer(question, caller),
+    log: logged.log,
+  });
   const running = server.run(stopping.signal);
   await eventually(() => existsSync(socketPath), 'the agent listens');
   return agent;

@@ -4,17 +4,13 @@ import { mock } from 'node:test';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import {
-  type AnswersDeps,
-  createAnswers,
-  createDeviceQuestion,
-  createPodCpus,
-  type GatePolicy,
-} from '../../../node-agent/gate/answers.ts';
+import { Assignments } from '../../../node-agent/assignments/assignments.ts';
+import { cpusOfPod } from '../../../node-agent/assignments/view.ts';
+import { type AnswersDeps, DeviceQuestions, GateAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
 import type { Question } from '../../../node-agent/gate/protocol.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { replaceFile, tempDirectories, turns } from '../support.ts';
+import { recordingLogger, replaceFile, tempDirectories, turns, useDuties } from '../support.ts';
 
 const READY: DpuWord = { ready: true, reason: 'renewed' };
 const DEAD: DpuWord = { ready: false, reason: 'not renewed' };
@@ -25,7 +21,7 @@ function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}
   const state: { dpu: DpuWord | undefined } = { dpu: READY };
   const vacated: string[] = [];
   const requests: CniPod[] = [];
-  const answers = createAnswers({
+  const answers = new GateAnswers({
     policy: { status: true, scope: 'all', exempt: ['kube-system'], ...policy },
     dpu: () => state.dpu,
     cpusOf: (uid) => (uid === UID ? CpuSet.parse('4-5') : CpuSet.EMPTY),
@@ -237,35 +233,29 @@ describe('the gate’s answers: ADDs in progress', () => {
 
 describe('facts of the gate about a pod: its CPUs', () => {
   const temp = tempDirectories();
-  const KNOWN = [{ podUID: 'uid-1', container: 'main', cpus: CpuSet.parse('7') }];
-  let file: string;
-  let cpusOf: (uid: string) => CpuSet;
-  beforeEach(() => {
-    const directory = temp();
-    file = join(directory, 'cpu_manager_state');
-    cpusOf = createPodCpus(directory, () => KNOWN);
-  });
-  const write = (entries: object) => {
-    replaceFile(file, JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries, checksum: 1 }));
-  };
+  const start = useDuties();
 
-  it('are all CPUs of its containers, from the kubelet’s latest write', () => {
-    write({ 'uid-1': { a: '2', b: '4-5' }, 'uid-2': { a: '3' } });
-    assert.equal(cpusOf('uid-1').toString(), '2,4-5');
-    assert.equal(cpusOf('uid-3').isEmpty, true);
-    write({ 'uid-1': { a: '6' } });
-    assert.equal(cpusOf('uid-1').toString(), '6', 'no notice of the write is waited for');
-    assert.equal(cpusOf('uid-2').isEmpty, true);
-  });
-
-  it('are the last known CPUs while the file is torn or missing', () => {
-    assert.equal(cpusOf('uid-1').toString(), '7');
-    write({ 'uid-1': { a: '6' } });
-    assert.equal(cpusOf('uid-1').toString(), '6');
-    replaceFile(file, '{"policyName":"static","defau');
-    assert.equal(cpusOf('uid-1').toString(), '7');
-    write({ 'uid-1': { a: '6' } });
-    assert.equal(cpusOf('uid-1').toString(), '6');
+  it('are from the kubelet’s latest write without its notice, and the last known ones while the file is torn', async () => {
+    const kubeletDir = temp();
+    const write = (text: string) => replaceFile(join(kubeletDir, 'cpu_manager_state'), text);
+    const checkpoint = (entries: object) =>
+      JSON.stringify({ policyName: 'static', defaultCpuSet: '0', entries, checksum: 1 });
+    const assignments = new Assignments({
+      kubeletDir,
+      cdiDir: temp(),
+      online: () => CpuSet.parse('0-7'),
+      log: recordingLogger().log,
+      onFailure: () => undefined,
+    });
+    const cpusOf = (uid: string) => cpusOfPod(assignments.readNow(), uid).toString();
+    write(checkpoint({ 'uid-1': { a: '2', b: '4-5' }, 'uid-2': { a: '3' } }));
+    assert.equal(cpusOf('uid-1'), '', 'before the duty runs');
+    start(assignments);
+    assert.deepEqual([cpusOf('uid-1'), cpusOf('uid-3')], ['2,4-5', '']);
+    write(checkpoint({ 'uid-1': { a: '6' } }));
+    assert.deepEqual([cpusOf('uid-1'), cpusOf('uid-2')], ['6', '']);
+    write('{"policyName":"static","defau');
+    assert.equal(cpusOf('uid-1'), '6');
   });
 });
 
@@ -276,7 +266,7 @@ describe('facts of the gate about a pod: its devices', () => {
     return { list } as unknown as Pick<PodResourcesClient, 'list'>;
   };
   const ask = (from: Pick<PodResourcesClient, 'list'>, name = 'vm') =>
-    createDeviceQuestion(from)({ namespace: 'a', name, uid: 'u' });
+    new DeviceQuestions(from).hasDevice({ namespace: 'a', name, uid: 'u' });
 
   it('count a device of the DPU, but not Plumbline’s resources', async () => {
     assert.equal(await ask(client('plumbline.dev/tunnel', 'nvidia.com/bf3')), true);
@@ -297,9 +287,9 @@ describe('facts of the gate about a pod: its devices', () => {
         return list();
       },
     };
-    const question = createDeviceQuestion(slow);
+    const questions = new DeviceQuestions(slow);
     const pod = { namespace: 'a', name: 'vm', uid: 'u' };
-    const all = Array.from({ length: 500 }, () => question(pod));
+    const all = Array.from({ length: 500 }, () => questions.hasDevice(pod));
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(requests, 16);
     answer();
@@ -308,7 +298,7 @@ describe('facts of the gate about a pod: its devices', () => {
       [result.filter((one) => one === true).length, result.filter((one) => one === undefined).length],
       [16, 484],
     );
-    assert.equal(await question(pod), true);
+    assert.equal(await questions.hasDevice(pod), true);
   });
 
   it('are unknown if the kubelet does not know the pod or does not answer', async () => {

@@ -1,10 +1,21 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
+import type { GateState } from '../../../model/cni/decide.ts';
 import { NOTHING_OBSERVED } from '../../../model/lease/observer.ts';
-import { createInstaller, gateProgram, type InstallerDeps, uninstall } from '../../../node-agent/gate/installer.ts';
-import { observedLease, readObservedLease, writeGateState } from '../../../node-agent/gate/state-file.ts';
+import { GateInstaller, gateProgram, type InstallerDeps, removeGate } from '../../../node-agent/gate/installer.ts';
+import { gateStateFile, observedLease, readObservedLease } from '../../../node-agent/gate/state-file.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics, useDuties } from '../support.ts';
 
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay' };
@@ -30,7 +41,7 @@ describe('the gate’s installer', () => {
   });
 
   const run = (more: Partial<InstallerDeps> = {}) => {
-    stop = start(createInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }));
+    stop = start(new GateInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }));
   };
   const conf = (name: string) => join(places.confDir, name);
   const write = (name: string, value: object) => replaceFile(conf(name), JSON.stringify(value));
@@ -104,25 +115,75 @@ describe('the gate’s installer', () => {
     assert.equal(await installed(), 0);
   });
 
-  it('removes the configuration at a normal end, and the program with the removal; a second removal causes no error', async () => {
+  it('leaves everything when it ends; disabling removes the configuration and the state, and on request the program', async () => {
     write('10-ovn.conf', OVN);
     run();
     await eventually(() => existsSync(conf(OWN)), 'made');
     await stop();
-    assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
-    assert.deepEqual(readdirSync(places.binDir), ['plumbline-gate'], 'for older sandboxes');
-    // As an agent that was killed leaves it.
-    writeFileSync(conf(OWN), '{}');
-    assert.deepEqual(uninstall(places), [conf(OWN), join(places.binDir, 'plumbline-gate')]);
-    assert.deepEqual(readdirSync(places.confDir), ['10-ovn.conf']);
-    assert.deepEqual(uninstall(places), []);
+    assert.deepEqual(readdirSync(places.confDir), [OWN, '10-ovn.conf'], 'the next agent finds it');
+    const { binDir, confDir } = places;
+    const state = join(confDir, '../gate.state');
+    writeFileSync(state, '{}');
+    assert.deepEqual(removeGate({ confDir, state }), [conf(OWN), state]);
+    assert.deepEqual([readdirSync(confDir), readdirSync(binDir)], [['10-ovn.conf'], ['plumbline-gate']]);
+    assert.deepEqual(removeGate({ confDir, state, binDir }), [join(binDir, 'plumbline-gate')]);
+    assert.deepEqual(removeGate({ confDir: join(confDir, 'none'), state, binDir }), []);
   });
+
+  const faults: [what: string, reason: RegExp, spoil: () => void, repair: () => void][] = [
+    [
+      'its directory cannot be read',
+      /ELOOP.*net\.d/,
+      () => {
+        rmSync(places.confDir, { recursive: true });
+        symlinkSync(places.confDir, places.confDir);
+      },
+      () => {
+        rmSync(places.confDir);
+        mkdirSync(places.confDir);
+        write('10-ovn.conf', OVN);
+      },
+    ],
+    [
+      'the primary is a pipe',
+      /10-ovn\.conf cannot be read: .*not a regular file/,
+      () => {
+        rmSync(conf('10-ovn.conf'));
+        execFileSync('mkfifo', [conf('10-ovn.conf')]);
+      },
+      () => write('10-ovn.conf', { ...OVN, mtu: 9000 }),
+    ],
+    [
+      'its file cannot be written',
+      /EISDIR.*00-multus-plumbline-gate\.json/,
+      () => {
+        rmSync(conf(OWN));
+        mkdirSync(conf(OWN));
+      },
+      () => rmSync(conf(OWN), { recursive: true }),
+    ],
+  ];
+  for (const [what, reason, spoil, repair] of faults) {
+    it(`says why it is incomplete if ${what}, continues, and is complete again by itself`, async () => {
+      write('10-ovn.conf', OVN);
+      // Each attempt to write causes events.
+      run({ pace: 0.2 });
+      await eventually(async () => (await installed()) === 1, 'installed');
+      spoil();
+      const isSaid = () => logged.lines.some(({ reason: said }) => reason.test(String(said)));
+      await eventually(isSaid, `it says why: ${JSON.stringify(logged.lines)}`, 10);
+      assert.equal(await installed(), 0);
+      repair();
+      await eventually(async () => (await installed()) === 1, 'installed again', 10);
+      assert.equal(own()['type'], 'plumbline-gate');
+    });
+  }
 
   it('fails with the reason if the image has no program', async () => {
     rmSync(shim);
     const { signal } = new AbortController();
     const deps = { ...places, shim, log: logged.log, metrics };
-    await assert.rejects(createInstaller(deps).run(signal), /the agent's image has no CNI plugin/);
+    await assert.rejects(new GateInstaller(deps).run(signal), /the agent's image has no CNI plugin/);
   });
 });
 
@@ -147,15 +208,21 @@ describe('the gate’s state file', () => {
   beforeEach(() => {
     path = join(temp(), 'run', 'gate.state');
   });
+  const writeGateState = (state: GateState) => {
+    const file = gateStateFile(path, recordingLogger().log);
+    file.load(AbortSignal.abort());
+    file.set(state);
+    assert.equal(file.problem, undefined);
+  };
 
   it('has a reason without characters that need escapes', () => {
-    writeGateState(path, STATE);
+    writeGateState(STATE);
     assert.match(readFileSync(path, 'utf8'), /"reason":"its lease {2}x {4}ran out"/);
   });
 
   it('passes the observed Lease to the next process, until the machine reboots', () => {
     const lease = observedLease(SEEN, 'boot-1');
-    writeGateState(path, { ...STATE, lease });
+    writeGateState({ ...STATE, lease });
     const { since: _, ...rest } = SEEN;
     assert.deepEqual(readObservedLease(path, 'boot-1'), { ...rest, since: SEEN.changedAt });
     assert.equal(readObservedLease(path, 'boot-2'), undefined, 'the clock has started again');
@@ -164,7 +231,7 @@ describe('the gate’s state file', () => {
 
   it('has no Lease before a renewal was seen', () => {
     assert.equal(observedLease(NOTHING_OBSERVED, 'boot-1'), undefined);
-    writeGateState(path, STATE);
+    writeGateState(STATE);
     assert.equal(readObservedLease(path, 'boot-1'), undefined);
   });
 
@@ -175,7 +242,7 @@ describe('the gate’s state file', () => {
       [{ changedAt: 99, answeredAt: 1e9 }, false],
       [{ changedAt: 1e9, answeredAt: 99 }, false],
     ] as const) {
-      writeGateState(path, { ...STATE, lease: observedLease({ ...SEEN, ...more }, 'boot-1') });
+      writeGateState({ ...STATE, lease: observedLease({ ...SEEN, ...more }, 'boot-1') });
       assert.equal(readObservedLease(path, 'boot-1', now) !== undefined, isTaken, JSON.stringify(more));
     }
   });
@@ -183,13 +250,13 @@ describe('the gate’s state file', () => {
   it('stays below the size that the shim reads, for any reason and renewTime', () => {
     const exempt = Array.from({ length: 128 }, () => 'x'.repeat(63));
     const lease = observedLease({ ...SEEN, renewTime: '2'.repeat(10_000) }, 'boot-1');
-    writeGateState(path, { ...STATE, exempt, reason: '’'.repeat(10_000), lease });
+    writeGateState({ ...STATE, exempt, reason: '’'.repeat(10_000), lease });
     assert.ok(statSync(path).size < 16_384, `${statSync(path).size} bytes`);
   });
 
   it('gives no observed Lease if it is torn, foreign or missing', () => {
     assert.equal(readObservedLease(path, 'boot-1'), undefined);
-    writeGateState(path, { ...STATE, lease: observedLease(SEEN, 'boot-1') });
+    writeGateState({ ...STATE, lease: observedLease(SEEN, 'boot-1') });
     const text = readFileSync(path, 'utf8');
     const later = '{"format":2,"leases":[]}';
     for (const wrong of ['', text.slice(0, -10), '[]', later, text.replace('"changes":3', '"changes":-1')]) {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
-import { createConnection, createServer } from 'node:net';
+import { createConnection, createServer, Server } from 'node:net';
 import { dirname, join } from 'node:path';
-import { createQuestionReader, denial, ProtocolError } from '../../../node-agent/gate/protocol.ts';
-import { createGateServer, type GateCaller, type GateServerDeps } from '../../../node-agent/gate/server.ts';
+import { mock } from 'node:test';
+import { denial, ProtocolError, QuestionReader } from '../../../node-agent/gate/protocol.ts';
+import { type GateCaller, GateServer, type GateServerDeps } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, useDuties } from '../support.ts';
 
 const question = () => Buffer.from('plumbline-gate/1 ADD 16 2\nCNI_IFNAME=eth0\0{}');
@@ -25,7 +26,7 @@ describe('the gate’s server', () => {
       return new Promise<void>((resolve) => asker.gone.addEventListener('abort', () => resolve()));
     };
     const limited = { log: logged.log, limits: limits ?? {} };
-    stop = start(createGateServer({ socketPath: path, answer: answer ?? hold, ...limited }));
+    stop = start(new GateServer({ socketPath: path, answer: answer ?? hold, ...limited }));
     await eventually(() => existsSync(path), 'it listens');
   };
 
@@ -62,6 +63,23 @@ describe('the gate’s server', () => {
       assert.ok(logged.said('the gate’s socket was removed or replaced; listening again'));
     });
   }
+
+  it('continues when accepting a connection fails, as without descriptors, and says so', async () => {
+    const servers: Server[] = [];
+    const { listen } = Server.prototype;
+    const listening = mock.method(Server.prototype, 'listen', function (this: Server, ...args: never[]) {
+      servers.push(this);
+      return Reflect.apply(listen, this, args);
+    });
+    await serve({});
+    listening.mock.restore();
+    await eventually(() => servers[0]?.listening === true, 'it listens');
+    servers[0]?.emit('error', new Error('accept EMFILE'));
+    assert.equal(logged.lines.at(-1)?.['reason'], 'accept EMFILE');
+    connect().socket.write(question());
+    await eventually(() => callers.length === 1, 'asked');
+    assert.ok(logged.said('recovered'));
+  });
 
   it('removes its socket when it ends, but not one that another agent has put in its place', async () => {
     await serve({});
@@ -119,7 +137,7 @@ describe('the gate’s server', () => {
 
   it('counts no bytes of an answered request while its connection stays open', async () => {
     const bytes = question();
-    const reader = createQuestionReader();
+    const reader = new QuestionReader();
     reader.read(bytes);
     let answered = 0;
     await serve({ bytes: reader.size }, () => void answered++);
@@ -133,7 +151,7 @@ describe('the gate’s server', () => {
   });
 });
 
-const read = (text: string) => createQuestionReader().read(Buffer.from(text));
+const read = (text: string) => new QuestionReader().read(Buffer.from(text));
 const ENVIRONMENT = 'CNI_ARGS=a=b;c=d\0CNI_IFNAME=eth0\0nonsense\0EMPTY=\0';
 
 describe('the gate’s protocol: requests', () => {

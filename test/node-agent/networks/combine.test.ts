@@ -8,7 +8,7 @@ import {
   NO_NETWORKS,
 } from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
-import type { MapInUse } from '../../../node-agent/networks/map-source.ts';
+import type { MapInUse } from '../../../node-agent/networks/map-memory.ts';
 import { twoCells as host, set } from '../support.ts';
 
 const networks = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({

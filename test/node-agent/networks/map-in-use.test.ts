@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { NetworkMapError } from '../../../model/networks/network-map.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
-import {
-  createLastMapFile,
-  createMapMemory,
-  hasNodeSelectors,
-  type LastMap,
-  type LastMapFile,
-  parseNetworkMapText,
-  readNetworkMap,
-} from '../../../node-agent/networks/map-source.ts';
-import { CarrierWatch, createNetworks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
+import { MapMemory } from '../../../node-agent/networks/map-memory.ts';
+import { hasNodeSelectors, parseNetworkMapText, readNetworkMap } from '../../../node-agent/networks/map-source.ts';
+import { Networks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
+import { NicWatch } from '../../../node-agent/networks/nic-watch.ts';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
 import {
@@ -31,112 +26,94 @@ import {
 describe('the last good network map', () => {
   const temp = tempDirectories();
   const cells = set('0-1');
-  const map = (text: string) => parseNetworkMapText('map.yaml', text);
-  let loads: string[];
-  let saves: LastMap[];
-  let stored: LastMap | undefined;
-  let failure: Error | undefined;
+  let path: string;
+  let stop: AbortController;
   let logged: ReturnType<typeof recordingLogger>;
-  let use: ReturnType<typeof createMapMemory>;
+  let memory: MapMemory;
 
   beforeEach(() => {
-    loads = [];
-    saves = [];
-    stored = undefined;
-    failure = undefined;
+    path = join(temp(), 'state/network-map.json');
+    stop = new AbortController();
     logged = recordingLogger();
-    const file: LastMapFile = {
-      load: (on) => {
-        loads.push(on.toString());
-        return stored;
-      },
-      save: (last) => {
-        if (failure !== undefined) throw failure;
-        saves.push(last);
-      },
-    };
-    use = createMapMemory(file, logged.log);
+    memory = restarted();
   });
-  const used = (text: string | Error | undefined, labels: Record<string, string> | 'unknown' = {}) => {
-    const current = text === undefined || text instanceof Error ? text : map(text);
-    const { override, fault, isLastGood } = use({
-      map: current,
+  afterEach(() => stop.abort());
+  const restarted = () => {
+    const next = new MapMemory(path, logged.log);
+    next.load(stop.signal);
+    return next;
+  };
+  const used = (text: string | Error | undefined, labels: Record<string, string> | 'unknown' = {}, on = cells) => {
+    const map = typeof text === 'string' ? parseNetworkMapText('map.yaml', text) : text;
+    const { override, fault, isLastGood } = memory.use({
+      map,
       labels: labels === 'unknown' ? undefined : labels,
-      cells,
+      cells: on,
     });
     return [override?.tunnel?.toString(), fault?.reason, isLastGood];
   };
+  const TORN = new Error('torn');
+  const FAULTY = [undefined, 'InvalidMap', false];
+  const saved = () => (existsSync(path) ? readFileSync(path, 'utf8') : undefined);
 
-  it('is loaded once, when there is a map', () => {
-    stored = { networks: { physnets: new Map(), tunnel: CpuSet.parse('1') } };
+  it('is in use instead of a faulty one, also by the next agent, unless it names NUMA nodes that this host lacks', () => {
     assert.deepEqual(used(undefined), [undefined, undefined, false]);
-    assert.deepEqual(loads, []);
-    assert.deepEqual(used(new Error('torn')), ['1', 'InvalidMap', true]);
-    assert.deepEqual(used(new Error('torn')), ['1', 'InvalidMap', true]);
-    assert.deepEqual(loads, ['0-1']);
-    assert.deepEqual(saves, []);
-  });
-
-  it('is saved when it changes, and then in use instead of a faulty one', () => {
-    assert.deepEqual(used(new Error('torn')), [undefined, 'InvalidMap', false]);
+    assert.deepEqual(used(TORN), FAULTY);
+    assert.equal(saved(), undefined);
     assert.deepEqual(used('tunnel: {numaNodes: [0]}'), ['0', undefined, false]);
-    assert.deepEqual(used('tunnel: {numaNodes: [0]}'), ['0', undefined, false]);
-    assert.equal(saves.length, 1);
     assert.deepEqual(used('tunnel: {numaNodes: [1]}'), ['1', undefined, false]);
     assert.deepEqual(used('tunnel: {numaNodes: [7]}'), ['1', 'InvalidMap', true]);
-    assert.deepEqual(used('physnets: {a: {numaNodes: [1]}}'), [undefined, undefined, false]);
-    assert.deepEqual(used('physnets: {a: {numaNodes: [0]}}'), [undefined, undefined, false]);
+    memory = restarted();
+    assert.deepEqual(used(TORN), ['1', 'InvalidMap', true]);
+    assert.deepEqual(used(TORN, {}, set('0')), FAULTY);
     assert.deepEqual(used('[]'), [undefined, undefined, false]);
-    assert.deepEqual(
-      saves.map(({ networks }) => networks && [[...networks.physnets].map(String), networks.tunnel?.toString()]),
-      [[[], '0'], [[], '1'], [['a,1'], undefined], [['a,0'], undefined], undefined],
-    );
-    assert.deepEqual(used(new Error('torn')), [undefined, 'InvalidMap', true], 'which selects nothing for this node');
+    memory = restarted();
+    assert.deepEqual(used(TORN), [undefined, 'InvalidMap', true], 'which selects nothing for this node');
   });
 
-  it('stays in use if it cannot be saved, with one log line', () => {
-    failure = new Error('read-only');
-    for (let i = 0; i < 2; i++) assert.deepEqual(used('tunnel: {numaNodes: [1]}'), ['1', undefined, false]);
-    assert.deepEqual(used(new Error('torn')), ['1', 'InvalidMap', true]);
-    assert.deepEqual(
-      logged.lines.map(({ level, msg }) => [level, msg]),
-      [[40, 'saving the network map failed']],
-    );
+  it('keeps every physnet across a restart, also those without a NUMA node and with names of JavaScript', () => {
+    used('physnets: {a: {numaNodes: [1]}, b: {numaNodes: []}, constructor: {numaNodes: [0]}}');
+    const text = saved() ?? '';
+    writeFileSync(path, text.replace('"a"', '"__proto__"'));
+    memory = restarted();
+    const { override } = memory.use({ map: TORN, labels: {}, cells });
+    const found = [...(override?.physnets ?? [])].map(String).sort();
+    assert.deepEqual(found, ['__proto__,1', 'b,', 'constructor,0']);
+  });
+
+  it('stays in use if it cannot be saved, with one log line, and is saved as soon as it can be', () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      writeFileSync(dirname(path), 'no directory');
+      for (let i = 0; i < 2; i++) assert.deepEqual(used('tunnel: {numaNodes: [1]}'), ['1', undefined, false]);
+      assert.deepEqual(used(TORN), ['1', 'InvalidMap', true]);
+      assert.deepEqual(
+        logged.lines.map(({ level, msg }) => [level, msg]),
+        [[40, 'writing a state file failed; retrying']],
+      );
+      rmSync(dirname(path));
+      mock.timers.tick(30_000);
+      assert.equal(saved(), '{"networks":{"physnets":{},"tunnel":"1"}}');
+    } finally {
+      mock.timers.reset();
+    }
   });
 
   it('waits for the labels of the node if the map selects by labels', () => {
     assert.deepEqual(used('[]', 'unknown'), [undefined, 'NodeUnknown', false]);
-    use({ map: map('tunnel: {numaNodes: [1]}'), labels: {}, cells });
+    used('tunnel: {numaNodes: [1]}');
     assert.deepEqual(used('[]', 'unknown'), ['1', 'NodeUnknown', true]);
   });
 
-  it('survives a restart, even one that selects nothing for this node; an invalid file counts as missing', () => {
-    const path = `${temp()}/state/network-map.json`;
-    const file = createLastMapFile(path, logged.log);
-    assert.equal(file.load(set('0-1')), undefined);
-    file.save({
-      networks: {
-        physnets: new Map([
-          ['a', set('1')],
-          ['b', CpuSet.EMPTY],
-        ]),
-        tunnel: set('0-1'),
-      },
-    });
-    const loaded = createLastMapFile(path, logged.log).load(set('0-1'));
-    assert.deepEqual([...(loaded?.networks?.physnets ?? [])].map(String), ['a,1', 'b,']);
-    assert.equal(loaded?.networks?.tunnel?.toString(), '0-1');
-    assert.equal(file.load(set('0')), undefined, 'of a host with other NUMA nodes');
-    file.save({ networks: undefined });
-    assert.deepEqual(file.load(set('0')), { networks: undefined });
+  it('is lost with a file that is torn, foreign or of a later version, which is kept', () => {
     for (const text of ['', '[]', '{"networks":{"physnets":{"a":"x"}}}', '{'.repeat(100_000), '{"format":2}']) {
+      mkdirSync(dirname(path), { recursive: true });
       writeFileSync(path, text);
-      assert.equal(file.load(set('0-1')), undefined, text.slice(0, 40));
+      memory = restarted();
+      assert.deepEqual(used(TORN), FAULTY, text.slice(0, 40));
+      assert.equal(saved(), undefined);
+      assert.ok(existsSync(String(logged.lines.at(-1)?.['keptAs'])));
     }
-    assert.match(
-      String(logged.lines.at(-1)?.['reason']),
-      /it has format 2, this agent reads format 1: a later version has written it/,
-    );
   });
 });
 
@@ -175,12 +152,12 @@ describe('the duty that follows networks', () => {
 
   /** Without Open vSwitch; its last good map is kept below the root. */
   const follow = (root: string, more: Partial<NetworksDeps>) => {
-    const networks = createNetworks({
+    const networks = new Networks({
       sysfsRoot: root,
       host: async () => host,
       ovsRundir: undefined,
       networkMap: undefined,
-      lastMap: createLastMapFile(`${root}/state/network-map.json`, recordingLogger().log),
+      lastMap: `${root}/state/network-map.json`,
       labels: async () => ({}),
       log: recordingLogger().log,
       ...more,
@@ -207,12 +184,12 @@ describe('the duty that follows networks', () => {
   });
 });
 
-describe('the carriers that the switch does not report', () => {
+describe('what changes on the host without a notification', () => {
   const temp = tempDirectories();
   const addresses = new Map([['10.0.0.1', 'nic']]);
   let tree: SysfsTree;
   let changes: number;
-  let carriers: CarrierWatch;
+  let nics: NicWatch;
 
   beforeEach(() => {
     tree = createSysfsTree(temp());
@@ -220,11 +197,11 @@ describe('the carriers that the switch does not report', () => {
     tree.nic('nic', '0000:18:00.0', { files: { carrier: '1\n' } });
     changes = 0;
     mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-    carriers = new CarrierWatch(tree.root);
-    carriers.subscribe(() => changes++);
+    nics = new NicWatch(tree.root);
+    nics.subscribe(() => changes++);
   });
   afterEach(() => {
-    carriers.end();
+    nics.end();
     // First the method of setInterval, which is a fake one, then the timers.
     mock.reset();
   });
@@ -236,24 +213,46 @@ describe('the carriers that the switch does not report', () => {
   };
   const pass = (seconds: number) => mock.timers.tick(seconds * 1000);
 
-  it('are read every two seconds, and a change is reported until the next search has seen it', () => {
-    carriers.follow(search('10.0.0.1'));
+  it('a carrier is read every two seconds, and a change is reported until the next search has seen it', () => {
+    nics.follow(search('10.0.0.1'), nics.names());
     pass(60);
     assert.equal(changes, 0);
     tree.files('nic', { carrier: '0\n' });
     pass(2);
     assert.equal(changes, 1);
-    carriers.follow(search('10.0.0.1'));
+    nics.follow(search('10.0.0.1'), nics.names());
     pass(60);
     assert.equal(changes, 1);
   });
 
-  it('cause a search every two seconds while no interface has the address of a tunnel endpoint', () => {
-    carriers.follow(search('10.0.9.9'));
+  it('an address is searched every two seconds while no interface has the address of a tunnel endpoint', () => {
+    nics.follow(search('10.0.9.9'), nics.names());
     pass(10);
     assert.ok(changes >= 4 && changes <= 5, `${changes} searches`);
-    carriers.end();
+    nics.end();
     pass(10);
     assert.ok(changes <= 5, 'nothing after its end');
+  });
+
+  it('a NIC that is renamed or added causes a search within ten seconds, until the next search has seen it', () => {
+    tree.files('nic', { carrier: '1\n' });
+    const follow = () => nics.follow({ ...search('10.0.0.1'), carriers: new Map() }, nics.names());
+    follow();
+    pass(60);
+    assert.equal(changes, 0);
+    for (const name of ['renamed', 'nic']) {
+      const before: number = changes;
+      renameSync(`${tree.root}/class/net/${name === 'nic' ? 'renamed' : 'nic'}`, `${tree.root}/class/net/${name}`);
+      pass(10);
+      assert.equal(changes, before + 1, name);
+      follow();
+    }
+    tree.pci('0000:af:00.0', 0);
+    tree.nic('other', '0000:af:00.0');
+    pass(10);
+    assert.equal(changes, 3);
+    nics.follow(undefined, '');
+    pass(60);
+    assert.equal(changes, 3, 'without a switch nothing is read');
   });
 });

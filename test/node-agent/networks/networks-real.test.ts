@@ -5,7 +5,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import os from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { createNetworks, type Networks } from '../../../node-agent/networks/networks.ts';
+import { Networks } from '../../../node-agent/networks/networks.ts';
 import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { type RealOvs, startRealOvs } from '../real-ovs.ts';
@@ -47,12 +47,12 @@ describe('networks of a real Open vSwitch that changes at run time', function ()
       gone: undefined,
     }));
     syncBuiltinESMExports();
-    networks = createNetworks({
+    networks = new Networks({
       sysfsRoot: tree.root,
       host: async () => host,
       ovsRundir: ovs.rundir,
       networkMap: undefined,
-      lastMap: { load: () => undefined, save: () => undefined },
+      lastMap: join(temp(), 'network-map.json'),
       labels: async () => ({}),
       log: logged.log,
     });

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { createDaemonFinder, readPid } from '../../../node-agent/open-vswitch/daemons.ts';
+import { DaemonFinder, readPid } from '../../../node-agent/open-vswitch/daemons.ts';
 import { commandLineOf, commOf, startOf } from '../../../node-agent/processes/proc.ts';
 import { skipFor } from '../../support/parts.ts';
 import { eventually, lockingCommand, replaceFile, tempDirectories } from '../support.ts';
@@ -80,7 +80,7 @@ describe('the daemons of Open vSwitch', () => {
     await eventually(() => existsSync(pidfile(name)) && commOf(pid) === name, `${name} runs`);
     return { parent: child, pid, stop: () => process.kill(pid, 'SIGKILL') };
   };
-  const searchWith = (finder: ReturnType<typeof createDaemonFinder>) => {
+  const searchWith = (finder: DaemonFinder) => {
     const { processes, missing, ...rest } = finder.find();
     return {
       processes: processes.map(({ name, role, pid }) => `${name} ${role} ${pid}`),
@@ -91,7 +91,7 @@ describe('the daemons of Open vSwitch', () => {
   const NONE = ['ovs-vswitchd absent', 'ovsdb-server absent'];
 
   it('are both absent without a pidfile; nothing changed or is starting', () => {
-    const finder = createDaemonFinder(rundir);
+    const finder = new DaemonFinder(rundir);
     assert.equal(finder.isAsFound(), false, 'not looked yet');
     assert.deepEqual(searchWith(finder), { processes: [], missing: NONE, changed: false, isStarting: false });
     assert.equal(finder.isAsFound(), true);
@@ -101,7 +101,7 @@ describe('the daemons of Open vSwitch', () => {
 
   it('are missing for a reason with its own code', () => {
     const codeOf = () => {
-      const { processes, missing } = createDaemonFinder(rundir).find();
+      const { processes, missing } = new DaemonFinder(rundir).find();
       return processes.length === 0 ? `${missing[0]?.pid} ${missing[0]?.code}` : undefined;
     };
     const codeWith = (text: string | number) => {
@@ -130,7 +130,7 @@ describe('the daemons of Open vSwitch', () => {
 
   it('are found without a monitor, found again without a change, and missing after they ended', async () => {
     const daemon = await startDaemon('ovsdb-server');
-    const finder = createDaemonFinder(rundir);
+    const finder = new DaemonFinder(rundir);
     const line = `ovsdb-server daemon ${daemon.pid}`;
     const expected = { processes: [line], missing: ['ovs-vswitchd absent'], isStarting: false };
     assert.deepEqual(searchWith(finder), { ...expected, changed: true });
@@ -163,7 +163,7 @@ describe('the daemons of Open vSwitch', () => {
     it(`a parent that is ${what} is ${isMonitor ? 'its monitor' : 'not its monitor'}, ${isStarting ? 'for now' : 'permanently'}`, async () => {
       const { parent, pid, stop } = await startParent(comm, title);
       try {
-        const finder = createDaemonFinder(rundir);
+        const finder = new DaemonFinder(rundir);
         const expected = {
           processes: [`ovs-vswitchd daemon ${pid}`, ...(isMonitor ? [`ovs-vswitchd monitor ${parent.pid}`] : [])],
           missing: ['ovsdb-server absent'],
@@ -181,7 +181,7 @@ describe('the daemons of Open vSwitch', () => {
 
   it('keep their monitor while they are down, until the monitor ends', async () => {
     const { parent, pid, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
-    const finder = createDaemonFinder(rundir);
+    const finder = new DaemonFinder(rundir);
     finder.find();
     stop();
     await eventually(() => commOf(pid) === undefined, 'the daemon is down');
@@ -193,14 +193,14 @@ describe('the daemons of Open vSwitch', () => {
 
   it('have a monitor that is first seen while they are down only if an earlier agent recorded it', async () => {
     const { parent, stop } = await startParent('x', 'ovs-vswitchd: monitoring pid 1 (healthy)');
-    const recorded = createDaemonFinder(rundir).find().processes;
+    const recorded = new DaemonFinder(rundir).find().processes;
     stop();
-    await eventually(() => createDaemonFinder(rundir).find().processes.length === 0, 'the daemon is down');
-    assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, []);
+    await eventually(() => new DaemonFinder(rundir).find().processes.length === 0, 'the daemon is down');
+    assert.deepEqual(searchWith(new DaemonFinder(rundir)).processes, []);
     const monitor = `ovs-vswitchd monitor ${parent.pid}`;
-    assert.deepEqual(searchWith(createDaemonFinder(rundir, () => recorded)).processes, [monitor]);
+    assert.deepEqual(searchWith(new DaemonFinder(rundir, () => recorded)).processes, [monitor]);
     const later = recorded.map((process) => ({ ...process, start: process.start + 1 }));
-    assert.deepEqual(searchWith(createDaemonFinder(rundir, () => later)).processes, [], 'another process has its pid');
+    assert.deepEqual(searchWith(new DaemonFinder(rundir, () => later)).processes, [], 'another process has its pid');
   });
 
   /** Makes the pidfile of an ovs-vswitchd that was killed; its pid may belong to any process by now. */
@@ -248,7 +248,7 @@ describe('the daemons of Open vSwitch', () => {
   for (const [what, act] of hostile) {
     it(`are not another program that has ${what}`, async () => {
       await act();
-      assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, []);
+      assert.deepEqual(searchWith(new DaemonFinder(rundir)).processes, []);
     });
   }
 
@@ -260,7 +260,7 @@ describe('the daemons of Open vSwitch', () => {
     const [line] = (await once(parent.stdout!, 'data')) as [Buffer];
     const pid = Number(String(line));
     await eventually(() => commOf(pid) === 'ovs-vswitchd', 'the daemon runs');
-    assert.deepEqual(searchWith(createDaemonFinder(rundir)).processes, [`ovs-vswitchd daemon ${pid}`]);
+    assert.deepEqual(searchWith(new DaemonFinder(rundir)).processes, [`ovs-vswitchd daemon ${pid}`]);
     process.kill(pid, 'SIGKILL');
   });
 
@@ -268,7 +268,7 @@ describe('the daemons of Open vSwitch', () => {
     const daemon = await startDaemon('ovs-vswitchd');
     const file = pidfile('ovs-vswitchd');
     utimesSync(file, 1000, 1000);
-    const finder = createDaemonFinder(rundir);
+    const finder = new DaemonFinder(rundir);
     const { processes } = searchWith(finder);
     assert.deepEqual(processes, [`ovs-vswitchd daemon ${daemon.pid}`]);
     writeFileSync(file, 'x'.repeat(String(daemon.pid).length + 1));

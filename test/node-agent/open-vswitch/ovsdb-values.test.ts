@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { createReplica, mapOf, rowsOf, setOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { JsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { mapOf, OvsdbReplica, rowsOf, setOf } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 
 describe('values of OVSDB, including unknown forms', () => {
   const sets: [unknown, readonly unknown[]][] = [
@@ -45,30 +45,30 @@ describe('the message stream', () => {
   const bytes = (text: string) => Buffer.from(text);
   it('refuses more elements than fit the agent’s heap as they come, before parsing', () => {
     const full = `[${'{},'.repeat(131_071)}{}]`;
-    assert.equal(createJsonStream()(Buffer.from(full + full)).length, 2);
-    assert.throws(() => createJsonStream()(Buffer.from(`${full.slice(0, -1)},`)), /larger than 262144 elements/);
-    assert.equal(createJsonStream()(Buffer.from(`["${','.repeat(300_000)}"]`)).length, 1, 'text is one element');
+    assert.equal(new JsonStream().read(Buffer.from(full + full)).length, 2);
+    assert.throws(() => new JsonStream().read(Buffer.from(`${full.slice(0, -1)},`)), /larger than 262144 elements/);
+    assert.equal(new JsonStream().read(Buffer.from(`["${','.repeat(300_000)}"]`)).length, 1, 'text is one element');
   });
 
   it('a value of exactly the limit is read, in one piece or two; a longer one is refused before its end', () => {
-    assert.deepEqual(createJsonStream(10)(bytes('["123456"]')), [['123456']]);
-    const read = createJsonStream(10);
-    assert.deepEqual([read(bytes('["123')), read(bytes('456"]'))], [[], [['123456']]]);
-    assert.throws(() => createJsonStream(10)(bytes('["123456789')), /one value is larger than 10 bytes/);
+    assert.deepEqual(new JsonStream(10).read(bytes('["123456"]')), [['123456']]);
+    const stream = new JsonStream(10);
+    assert.deepEqual([stream.read(bytes('["123')), stream.read(bytes('456"]'))], [[], [['123456']]]);
+    assert.throws(() => new JsonStream(10).read(bytes('["123456789')), /one value is larger than 10 bytes/);
   });
 
   it('64 levels are read; brackets in texts and closed brackets do not count', () => {
     const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
-    assert.equal(createJsonStream()(bytes(deep(64) + deep(64))).length, 2);
-    assert.equal(createJsonStream()(bytes(`["${'['.repeat(100)}"]`)).length, 1);
+    assert.equal(new JsonStream().read(bytes(deep(64) + deep(64))).length, 2);
+    assert.equal(new JsonStream().read(bytes(`["${'['.repeat(100)}"]`)).length, 1);
     assert.throws(
-      () => createJsonStream()(bytes(deep(65))),
+      () => new JsonStream().read(bytes(deep(65))),
       /the stream is not JSON-RPC: more than 64 levels of brackets/,
     );
   });
 
   it('only blanks may separate values; another byte is refused and named', () => {
-    assert.deepEqual(createJsonStream()(bytes(' \t\r\n[1]\n {} ')), [[1], {}]);
+    assert.deepEqual(new JsonStream().read(bytes(' \t\r\n[1]\n {} ')), [[1], {}]);
     for (const [text, byte] of [
       ['"x"', 34],
       [']', 93],
@@ -76,7 +76,7 @@ describe('the message stream', () => {
       ['[1]7', 55],
     ] as const) {
       assert.throws(
-        () => createJsonStream()(bytes(text)),
+        () => new JsonStream().read(bytes(text)),
         new RegExp(`expected the beginning of an object, found byte ${byte}$`),
       );
     }
@@ -84,7 +84,7 @@ describe('the message stream', () => {
 
   it('a value that is not JSON is refused with the shortened reason of the parser', () => {
     assert.throws(
-      () => createJsonStream()(bytes(`[${'x'.repeat(300)}]`)),
+      () => new JsonStream().read(bytes(`[${'x'.repeat(300)}]`)),
       (error: Error & { code?: string }) => {
         assert.equal(error.code, 'ovsdb-protocol');
         assert.ok(error.cause instanceof SyntaxError);
@@ -101,43 +101,43 @@ describe('the limits of the copied tables', () => {
 
   it('rows of all tables count; one more than the limit is refused', () => {
     const limits = { rows: 2, characters: 1000 };
-    const { apply, tables } = createReplica(COLUMNS, limits);
-    apply({ A: { a: row('1') }, B: { a: row('2') } });
-    assert.throws(() => apply({ B: { b: row('3') } }), {
+    const replica = new OvsdbReplica(COLUMNS, limits);
+    replica.apply({ A: { a: row('1') }, B: { a: row('2') } });
+    assert.throws(() => replica.apply({ B: { b: row('3') } }), {
       name: 'ReplicaError',
       code: 'ovsdb-replica',
       message: 'Open vSwitch has more than 2 rows of bridges, ports and interfaces; networks are not located',
     });
-    const other = createReplica(COLUMNS, limits);
+    const other = new OvsdbReplica(COLUMNS, limits);
     other.apply({ A: { a: row('1'), b: row('2') } });
     other.apply({ A: { a: { delete: null } } });
     other.apply({ A: { c: row('3') } });
     assert.deepEqual([...rowsOf(other.tables, 'A').keys()], ['b', 'c']);
-    assert.equal(rowsOf(tables, 'C').size, 0);
+    assert.equal(rowsOf(replica.tables, 'C').size, 0);
   });
 
   it('characters count up to the limit: a changed row once, a removed row no more, an unknown one not at all', () => {
     // {"x":"1234"} has 12 characters.
-    const { apply, tables } = createReplica(COLUMNS, { rows: 10, characters: 12 });
-    apply({ A: { a: row('1234') } });
-    apply({ A: { a: row('5678') } });
+    const replica = new OvsdbReplica(COLUMNS, { rows: 10, characters: 12 });
+    replica.apply({ A: { a: row('1234') } });
+    replica.apply({ A: { a: row('5678') } });
     assert.throws(
-      () => apply({ A: { a: row('12345') } }),
+      () => replica.apply({ A: { a: row('12345') } }),
       /^ReplicaError: Open vSwitch has more than 12 characters of configuration; networks are not located$/,
     );
-    apply({ A: { a: { delete: null }, b: {} } });
-    apply({ A: { b: row('1234') } });
-    assert.deepEqual([...rowsOf(tables, 'A')], [['b', { x: '1234' }]]);
+    replica.apply({ A: { a: { delete: null }, b: {} } });
+    replica.apply({ A: { b: row('1234') } });
+    assert.deepEqual([...rowsOf(replica.tables, 'A')], [['b', { x: '1234' }]]);
   });
 
   it('an empty update changes nothing; another form is refused with the table’s name', () => {
-    const { apply, tables } = createReplica(COLUMNS);
-    apply(undefined);
-    apply(null);
-    assert.equal(tables.size, 0);
-    assert.throws(() => apply('x'), /^ReplicaError: an update is not an object$/);
-    assert.throws(() => apply({ A: [] }), /^ReplicaError: an update of A is not an object$/);
-    assert.throws(() => apply({ B: { a: { insert: 'x' } } }), /^ReplicaError: a row of B is not an object$/);
+    const replica = new OvsdbReplica(COLUMNS);
+    replica.apply(undefined);
+    replica.apply(null);
+    assert.equal(replica.tables.size, 0);
+    assert.throws(() => replica.apply('x'), /^ReplicaError: an update is not an object$/);
+    assert.throws(() => replica.apply({ A: [] }), /^ReplicaError: an update of A is not an object$/);
+    assert.throws(() => replica.apply({ B: { a: { insert: 'x' } } }), /^ReplicaError: a row of B is not an object$/);
   });
 
   const uuids = (...ids: string[]) => (ids.length === 1 ? ['uuid', ids[0]] : ['set', ids.map((id) => ['uuid', id])]);
@@ -155,19 +155,19 @@ describe('the limits of the copied tables', () => {
   ];
   for (const [what, column, before, difference, after] of modifications) {
     it(`a modified row has ${what}, and its other columns`, () => {
-      const { apply, tables } = createReplica({ A: ['other', column] });
-      apply({ A: { a: { initial: { other: 1, ...(before !== undefined && { [column]: before }) } } } });
-      apply({ A: { a: { modify: { [column]: difference } } } });
-      assert.deepEqual(rowsOf(tables, 'A').get('a'), { other: 1, [column]: after });
+      const replica = new OvsdbReplica({ A: ['other', column] });
+      replica.apply({ A: { a: { initial: { other: 1, ...(before !== undefined && { [column]: before }) } } } });
+      replica.apply({ A: { a: { modify: { [column]: difference } } } });
+      assert.deepEqual(rowsOf(replica.tables, 'A').get('a'), { other: 1, [column]: after });
     });
   }
 
   it('only the requested tables and columns are kept', () => {
-    const { apply, tables } = createReplica(COLUMNS);
-    apply({ A: { a: { insert: { y: 1, z: 2 } }, b: { insert: {} } }, Secret: { s: { insert: {} } } });
-    assert.deepEqual([...tables.keys()], ['A']);
+    const replica = new OvsdbReplica(COLUMNS);
+    replica.apply({ A: { a: { insert: { y: 1, z: 2 } }, b: { insert: {} } }, Secret: { s: { insert: {} } } });
+    assert.deepEqual([...replica.tables.keys()], ['A']);
     assert.deepEqual(
-      [...rowsOf(tables, 'A')],
+      [...rowsOf(replica.tables, 'A')],
       [
         ['a', { y: 1 }],
         ['b', {}],

@@ -4,9 +4,9 @@ import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
-import { COLUMNS, connectOvsdb, followOvsdb, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
-import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { createReplica, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
+import { COLUMNS, followOvsdb, OvsdbConnection, OvsdbError } from '../../../node-agent/open-vswitch/ovsdb/follow.ts';
+import { JsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { OvsdbReplica, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 import { vector } from '../../support/vectors.ts';
 import { eventually, tempDirectories } from '../support.ts';
 
@@ -22,10 +22,10 @@ async function serveOvsdb(path: string, answer: (send: (text: string) => void, m
   const received: OvsdbMessage[] = [];
   const server = createServer((socket) => {
     sockets.push(socket);
-    const read = createJsonStream();
+    const stream = new JsonStream();
     socket.on('error', () => {});
     socket.on('data', (chunk) => {
-      for (const message of read(chunk)) {
+      for (const message of stream.read(chunk)) {
         received.push(message as OvsdbMessage);
         answer((text) => void socket.write(text), message as OvsdbMessage);
       }
@@ -49,7 +49,7 @@ const samples = vector<Exchange[]>('ovsdb-samples.json');
 function recordedTables(): Tables {
   const reply = samples.find(({ request }) => request?.method === 'monitor_cond_since')!.reply!;
   const [, , initial] = reply.result as [unknown, unknown, unknown];
-  const replica = createReplica(COLUMNS);
+  const replica = new OvsdbReplica(COLUMNS);
   replica.apply(initial);
   return replica.tables;
 }
@@ -173,7 +173,7 @@ describe('a connection to OVSDB', () => {
     served.close();
   });
   const connect = () =>
-    connectOvsdb({
+    new OvsdbConnection({
       socketPath,
       signal: stop.signal,
       onNotification: (method, params) => void notified.push([method, params]),

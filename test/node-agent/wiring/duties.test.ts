@@ -1,16 +1,20 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
+import { observedLease } from '../../../node-agent/gate/state-file.ts';
 import { Failures } from '../../../node-agent/lifecycle/duty.ts';
+import { bootId, machineSeconds } from '../../../node-agent/processes/proc.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
+import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
 import { createDuties, createReportDuty, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createGateDuties, stateOf } from '../../../node-agent/wiring/gate.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { createOvsDuty } from '../../../node-agent/wiring/thread-affinity.ts';
 import { ConfigError } from '../../../runtime/config.ts';
+import { GATED, PASS, useGate } from '../../native/gate.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi } from '../api-stand-in.ts';
 import { machine, rest, settableView } from '../ovs-affinity/stage.ts';
@@ -48,14 +52,14 @@ const names = (flags: readonly string[], changes: Partial<AgentParts> = {}) =>
 describe('the duties of each mode', () => {
   const off = '--dpu-node-lease-renew-interval 0';
   const cases: [flags: string, expected: string[]][] = [
-    ['', [...HOST, 'ovs-affinity', 'vm-pinning']],
-    ['--vm-pinning off', [...HOST, 'ovs-affinity']],
+    ['', [...HOST, 'ovs-affinity', 'vm-pinning', 'gate-removal']],
+    ['--vm-pinning off', [...HOST, 'ovs-affinity', 'gate-removal']],
     ['--gate on', [...HOST, 'ovs-affinity', 'vm-pinning', 'gate', 'gate-state', 'gate-installer']],
     ['--gate remove', [...HOST, 'ovs-affinity', 'vm-pinning', 'gate-removal']],
-    ['--mode dpu-host', [...HOST, 'vm-pinning', 'dpu-health', 'dpu-lease']],
-    ['--mode dpu-host --dpu-lease observe', [...HOST, 'vm-pinning', 'dpu-health']],
-    [`--mode dpu-host ${off}`, [...HOST, 'vm-pinning', 'dpu-lease-release']],
-    [`--mode dpu-host --dpu-lease observe ${off}`, [...HOST, 'vm-pinning']],
+    ['--mode dpu-host', [...HOST, 'vm-pinning', 'dpu-health', 'dpu-lease', 'gate-removal']],
+    ['--mode dpu-host --dpu-lease observe', [...HOST, 'vm-pinning', 'dpu-health', 'gate-removal']],
+    [`--mode dpu-host ${off}`, [...HOST, 'vm-pinning', 'dpu-lease-release', 'gate-removal']],
+    [`--mode dpu-host --dpu-lease observe ${off}`, [...HOST, 'vm-pinning', 'gate-removal']],
     ['--mode dpu', ['dpu-lease']],
     ['--mode dpu --dpu-lease observe', []],
     [`--mode dpu ${off}`, []],
@@ -131,6 +135,65 @@ describe('the gate’s duties', () => {
     await eventually(() => logged.lines.length === 1, 'it says what it has removed');
     assert.deepEqual(readdirSync(join(directory, 'cni-bin-dir')), ['bridge']);
     assert.deepEqual(logged.lines[0]?.['removed'], [join(directory, 'cni-bin-dir/plumbline-gate')]);
+  });
+});
+
+describe('a rolling update on a node with a dead DPU', () => {
+  const gate = useGate();
+  const start = useDuties();
+  const DUTIES = ['dpu-health', 'gate', 'gate-state', 'gate-installer', 'gate-removal'];
+  let confDir: string;
+
+  /** @returns what ends it */
+  const agent = (policy: 'on' | 'off') => {
+    const places = ['--run-dir', gate.directory, '--cni-bin-dir', gate.binDir, '--cni-conf-dir', confDir];
+    const get = async () => ({ metadata: { name: 'ovn-dpu-n1' }, spec: { renewTime: '2026-01-01T00:00:00.000000Z' } });
+    const { parts } = partsOf(['--mode', 'dpu-host', '--gate', policy, ...places], {
+      client: { get } as unknown as KubeClient,
+      gateProgram: gate.shim,
+    });
+    const { duties, health } = createDpuLeaseDuties(parts);
+    const all = [...duties, ...createGateDuties(parts, { assignments: undefined, ovs: undefined, health })];
+    const ends = all.filter(({ name }) => DUTIES.includes(name)).map((duty) => start(duty));
+    return async () => void (await Promise.all(ends.map((end) => end())));
+  };
+  /** Sets a pod's network up as a runtime does: with the first configuration. @returns the error, if any */
+  const add = async (): Promise<unknown> => {
+    const [first = ''] = readdirSync(confDir).sort();
+    const conf = JSON.parse(readFileSync(join(confDir, first), 'utf8')) as { type: string };
+    if (conf.type !== 'plumbline-gate') return undefined;
+    const { code, json } = await gate.call({ conf });
+    return code === 0 ? undefined : json()['msg'];
+  };
+  const refuses = async (when: string) => assert.match(String(await add()), /^DPU Not Ready: its lease/, when);
+
+  it('admits no pod before, between and after the agents; an agent that disables the gate does', async () => {
+    confDir = temp();
+    const primary = { cniVersion: '1.1.0', name: 'net', type: PASS };
+    writeFileSync(join(confDir, '10-net.conf'), JSON.stringify(primary));
+    const seconds = machineSeconds();
+    const observation = {
+      renewTime: '2026-01-01T00:00:00.000000Z',
+      changedAt: seconds - 100,
+      answeredAt: seconds - 10,
+    };
+    const lease = observedLease({ ...observation, since: seconds - 100, changes: 3 }, bootId());
+    writeFileSync(gate.state, JSON.stringify({ lease }));
+    const isGated = () => existsSync(join(confDir, '00-multus-plumbline-gate.json'));
+    const first = agent('on');
+    await eventually(isGated, 'the gate is installed');
+    await refuses('with the first agent');
+    await first();
+    await refuses('without an agent');
+    const second = agent('on');
+    await refuses('at the start of the second agent');
+    await eventually(() => existsSync(gate.socket), 'it listens');
+    await refuses('with the second agent');
+    await second();
+    agent('off');
+    assert.equal(await add(), undefined, 'disabled');
+    assert.equal(existsSync(gate.state), false);
+    assert.equal((await gate.call({ verb: 'DEL', conf: GATED })).code, 0, 'the plugin still removes older sandboxes');
   });
 });
 

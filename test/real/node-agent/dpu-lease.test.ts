@@ -3,9 +3,9 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { apiAccess } from '../../../kube/api-access.ts';
 import { createKubeClient, type KubeClient, KubeError } from '../../../kube/client.ts';
-import { createDpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
-import { createDpuHostLease, createLeaseRelease } from '../../../node-agent/dpu-lease/dpu-host.ts';
-import { createTokenRenewal, readTokenClaims } from '../../../node-agent/dpu-lease/token-renewal.ts';
+import { DpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
+import { maintainDpuLease, releaseDpuLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { readTokenClaims, TokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { monotonicSeconds } from '../../../runtime/time.ts';
 import { testMetrics } from '../../node-agent/support.ts';
 import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.ts';
@@ -72,9 +72,9 @@ describe('the account of a DPU, on a real API server', function () {
     const renewal = () => ({ spec: { renewTime: new Date().toISOString().replace('Z', '000Z') } });
     const current = async () => (await admin.get(PATH)) as LeaseObject;
     const runHost = () =>
-      createDpuHostLease({ client: host, nodeName: OWN, lease, timing, log: recordingLogger().log }).run(stop.signal);
+      maintainDpuLease({ client: host, nodeName: OWN, lease, timing, log: recordingLogger().log }, stop.signal);
     const runDpu = (client: KubeClient) =>
-      createDpuLease({
+      new DpuLease({
         client,
         lease,
         timing,
@@ -102,7 +102,7 @@ describe('the account of a DPU, on a real API server', function () {
       stop.abort();
       stop = new AbortController();
       await assert.rejects(dpu.patch(PATH, MERGE, { spec: { holderIdentity: '' } }), /owner, holder and duration/);
-      void createLeaseRelease({ client: host, lease, log: recordingLogger().log }).run(stop.signal);
+      void releaseDpuLease({ client: host, lease, log: recordingLogger().log }, stop.signal);
       await eventually(async () => (await current()).spec.holderIdentity === '', 'released');
       stop.abort();
       stop = new AbortController();
@@ -182,7 +182,7 @@ describe('the account of a DPU, on a real API server', function () {
       const metrics = testMetrics();
       const stop = new AbortController();
       const deps = { client, tokenFile, log, metrics, wallClock: Date.now, now: monotonicSeconds };
-      const done = createTokenRenewal(deps).run(stop.signal);
+      const done = new TokenRenewal(deps).run(stop.signal);
       const renewed = () => readFileSync(tokenFile, 'utf8').trim() !== first.status.token;
       await eventually(renewed, 'another token', 10).catch((error: Error) =>
         assert.fail(JSON.stringify([error, lines])),
