@@ -27,6 +27,8 @@ const CHECK_SECONDS = 30;
 export interface NetworksDeps {
   readonly sysfsRoot: string;
   readonly host: () => Promise<Host>;
+  /** Calls the listener when the host may have changed. @returns a function that ends the subscription */
+  readonly onHost?: (listener: () => void) => () => void;
   /** Undefined where the switch runs elsewhere (on a DPU). */
   readonly ovsRundir: string | undefined;
   readonly networkMap: string | undefined;
@@ -74,8 +76,8 @@ export class Networks extends Listeners {
 
   /** The duty. */
   async run(signal: AbortSignal): Promise<void> {
-    const { ovsRundir, sysfsRoot, host: readHost, log } = this.#deps;
-    const host = await readHost();
+    const { ovsRundir, sysfsRoot, onHost, log } = this.#deps;
+    let host = await this.#deps.host();
     const guard = new Guard();
     const nics = new NicWatch(sysfsRoot);
     const reconcile = guard.wrap(() => {
@@ -100,11 +102,18 @@ export class Networks extends Listeners {
       const socketPath = join(ovsRundir, OVSDB_SOCKET);
       followOvsdb({ socketPath, onTables, onProblem, log }, signal).catch(guard.fail);
     }
+    const takeHost = (next: Host) => {
+      host = next;
+      reconciles.soon();
+    };
+    // A host that cannot be described keeps its last description, and is read again.
+    const endOfHost = onHost?.(() => void this.#deps.host().then(takeHost, () => undefined));
     const timer = setInterval(reconciles.now, CHECK_SECONDS * 1000);
     reconciles.now();
     try {
       await guard.until(signal);
     } finally {
+      endOfHost?.();
       clearInterval(timer);
       nics.end();
       reconciles.cancel();

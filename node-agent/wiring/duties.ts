@@ -63,6 +63,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const networks = new Networks({
     sysfsRoot: config.sysfsRoot,
     host: async () => (await runs.read()).host,
+    onHost: runs.subscribe,
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
     lastMap: join(config.stateDir, 'network-map.json'),
