@@ -73,7 +73,7 @@ export class Assignments {
     const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number, isRepeated: boolean) => {
       const wasConfirmed = this.#queriedAt >= this.#changedAt;
       this.#queriedAt = roundStartedAt;
-      // The same answer again tells nobody anything, and listeners have work to do.
+      // The same answer again tells no listener anything, and listeners have work to do.
       if (!isRepeated || !wasConfirmed) this.#update({ podResources: reading }, performance.now());
       return this.#mode === 'alone' ? 'poll' : verdictOn(reading.value, this.#view);
     };

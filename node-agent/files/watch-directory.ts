@@ -51,7 +51,7 @@ class WatchedDirectory {
       mayHaveChanged = this.#update();
       this.#problems?.recovered();
     } catch (error) {
-      this.#problems?.failed(error, 'watching a directory failed; reading it again every few seconds');
+      this.#problems?.failed(error, 'watching a directory failed; polling it');
       this.#close();
       mayHaveChanged = true;
     }

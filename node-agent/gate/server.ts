@@ -72,7 +72,8 @@ export class GateServer {
     mkdirSync(dirname(socketPath), { recursive: true, mode: 0o755 });
     const server = createServer((socket) => this.#serve(socket));
     // Without descriptors, accepting a connection fails; the server continues.
-    const onError = (error: Error) => this.#acceptProblems.failed(error, 'accepting a gate connection failed');
+    const onError = (error: Error) =>
+      this.#acceptProblems.failed(error, 'closed a gate connection; the CNI plugin uses the state file');
     try {
       const own = await placeSocket(socketPath, async (path) => {
         await new Promise<void>((resolve, reject) => {
