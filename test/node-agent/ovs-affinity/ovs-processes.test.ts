@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
-import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
-import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import { OvsProcesses, type OvsProcessesDeps, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { startOf } from '../../../node-agent/processes/proc.ts';
-import { type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
+import { recordingLogger, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { cpus, FakeKernel } from './stage.ts';
 
 /** The processes are real; their threads and masks are those of a kernel with 16 CPUs that the test controls. */
@@ -15,7 +15,8 @@ describe('the processes of Open vSwitch', () => {
   let kernel: FakeKernel;
   let metrics: ReturnType<typeof testMetrics>;
   let ovs: OvsProcesses;
-  let masksFile: ReturnType<typeof createMasksFile>;
+  let masksFile: string;
+  let stop: AbortController;
   const started: StandIn[] = [];
 
   /** Threads of processes, except the main ones. */
@@ -27,15 +28,18 @@ describe('the processes of Open vSwitch', () => {
     kernel.thread(1, '0-15', 'init');
     metrics = testMetrics();
     others = new Map();
-    masksFile = createMasksFile(join(directory, 'state/masks.json'), 'boot');
+    masksFile = join(directory, 'state/masks.json');
+    mkdirSync(join(directory, 'state'));
+    stop = new AbortController();
     ovs = create();
   });
   afterEach(async () => {
+    stop.abort();
     await Promise.all(started.splice(0).map((child) => child.stop()));
   });
 
-  const create = (changes: Partial<Parameters<typeof createOvsProcesses>[0]> = {}) =>
-    createOvsProcesses({
+  const create = (changes: Partial<OvsProcessesDeps> = {}) => {
+    const processes = new OvsProcesses({
       affinity: kernel.affinity,
       threads: {
         list: (pid) => (kernel.masks.has(pid) ? [pid, ...(others.get(pid) ?? [])] : []),
@@ -48,9 +52,14 @@ describe('the processes of Open vSwitch', () => {
       now: () => performance.now(),
       rundir: directory,
       masksFile,
+      bootId: 'boot',
+      log: recordingLogger().log,
       metrics,
       ...changes,
     });
+    processes.load(stop.signal, () => {});
+    return processes;
+  };
   const daemon = async (name: 'ovs-vswitchd' | 'ovsdb-server', mask = '0-15') => {
     const child = await startStandIn(name, 0, join(directory, `${name}.pid`));
     started.push(child);
@@ -119,7 +128,7 @@ describe('the processes of Open vSwitch', () => {
     displacedOn('2-3');
     kernel.online = '0-2,4-15';
     assert.equal(displacedOn('2-3'), 0);
-    assert.deepEqual([ovs.machine().toString(), ovs.seeMachine()], ['0-2,4-15', false]);
+    assert.deepEqual([ovs.machine.toString(), ovs.seeMachine()], ['0-2,4-15', false]);
     kernel.thread(pid, '5');
     assert.equal(displacedOn('2'), 1);
     kernel.online = '0-15';
@@ -146,11 +155,9 @@ describe('the processes of Open vSwitch', () => {
   it('get the CPUs of the machine’s first process if their saved masks are lost, or else the online CPUs', async () => {
     kernel.thread(1, '0-7', 'init');
     const { pid } = await daemon('ovs-vswitchd', '9');
-    const load = () => {
-      throw new MasksFileError('masks.json', 'torn');
-    };
     const restored = (changes: object) => {
-      ovs = create({ masksFile: { ...masksFile, load }, ...changes });
+      writeFileSync(masksFile, 'torn');
+      ovs = create(changes);
       ovs.snapshot();
       assert.match(
         ovs
@@ -179,7 +186,7 @@ describe('the processes of Open vSwitch', () => {
     );
     const { values } = await metrics.vacateSeconds.get();
     assert.equal(values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value, 1);
-    assert.equal(masksFile.load().length, 2, 'their masks are saved before');
+    assert.equal(JSON.parse(readFileSync(masksFile, 'utf8')).processes.length, 2, 'their masks are saved before');
     const { sets } = kernel;
     await ovs.vacate(cpus('2-3'), cpus('0-1'));
     assert.equal(kernel.sets, sets, 'nothing is left to move');
