@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { OvsProcesses, type OvsProcessesDeps, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { startOf } from '../../../node-agent/processes/proc.ts';
+import { UnreadableError } from '../../../node-agent/processes/readable.ts';
 import { recordingLogger, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { cpus, FakeKernel } from './stage.ts';
 
@@ -174,6 +175,68 @@ describe('the processes of Open vSwitch', () => {
       return kernel.affinity.get(tid);
     };
     assert.equal(restored({ affinity: { ...kernel.affinity, get } }), '0-15');
+  });
+
+  it('that the kernel does not restore stay saved until it does, unless another process has moved them since', async () => {
+    const { pid } = await daemon('ovs-vswitchd');
+    const { pid: database } = await daemon('ovsdb-server', '0-7');
+    const refused = new Set([pid, database]);
+    const setMask = (tid: number, words: Uint32Array) => {
+      if (refused.has(tid)) throw new SyscallError('sched_setaffinity', tid, 1);
+      kernel.affinity.set(tid, words);
+    };
+    refused.clear();
+    ovs = create({ affinity: { ...kernel.affinity, set: setMask } });
+    apply({ only: cpus('2-3') });
+    refused.add(pid).add(database);
+    const remaining = () => ovs.restoreRemaining().problems.map(({ cause }) => cause);
+    ovs.restore();
+    for (let i = 0; i < 2; i++) assert.deepEqual([remaining(), ovs.isRestored], [['EPERM', 'EPERM'], false]);
+    kernel.thread(database, '5');
+    refused.clear();
+    // The next agent knows them, too.
+    const next = create();
+    next.restore();
+    assert.equal(kernel.maskTexts()[pid], '0-15');
+    kernel.thread(pid, '2-3');
+    kernel.thread(database, '5');
+    assert.deepEqual([remaining(), ovs.isRestored, existsSync(masksFile)], [[], true, false]);
+    assert.equal([pid, database].map((one) => kernel.maskTexts()[one]).join(), '0-15,5');
+  });
+
+  it('whose /proc cannot be read are a problem, keep their threads and masks, and count as staying', async () => {
+    const first = await daemon('ovs-vswitchd');
+    thread(first, '5');
+    let fails = true;
+    const list = (pid: number) => {
+      if (fails) throw new UnreadableError(`/proc/${pid}/task`, new Error('EMFILE'));
+      return [pid, ...(others.get(pid) ?? [])];
+    };
+    const start = (pid: number, tid: number) => {
+      if (fails) throw new UnreadableError(`/proc/${tid}/stat`, new Error('EMFILE'));
+      return startOf(pid);
+    };
+    const threads = { has: () => true, summary: () => ({ count: 2, identity: 1 }), name: () => 'handler', list, start };
+    ovs = create({ threads });
+    const causes = () => apply({ only: cpus('2-3') }).problems.map(({ cause }) => cause);
+    assert.deepEqual([causes(), kernel.sets], [['pidfile-absent', 'unreadable'], 0]);
+    fails = false;
+    assert.deepEqual(causes(), ['pidfile-absent']);
+    const saved = readFileSync(masksFile, 'utf8');
+    assert.match(saved, /"main":"0-15","odd":\[\{.*"cpus":"5"\}/);
+    fails = true;
+    assert.deepEqual([causes(), ovs.isAsLeft()], [['pidfile-absent', 'unreadable'], false]);
+    assert.equal((await valuesOf('ovsThreads'))['ovs-vswitchd'], 2);
+    const vacated = new AbortController();
+    const waiting = ovs.vacate(cpus('9'), cpus('0-1'), vacated.signal);
+    vacated.abort(new Error('stays'));
+    await assert.rejects(waiting, /stays/);
+    ovs.restore();
+    ovs.restoreRemaining();
+    assert.equal(readFileSync(masksFile, 'utf8'), saved);
+    fails = false;
+    ovs.restoreRemaining();
+    assert.equal([first.pid, ...(others.get(first.pid) ?? [])].map((tid) => kernel.maskTexts()[tid]).join(), '0-15,5');
   });
 
   it('leave a container’s CPUs before it starts, and the wait is measured', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
@@ -12,6 +12,7 @@ import {
   procThreads,
   startOf,
 } from '../../../node-agent/processes/proc.ts';
+import { UnreadableError } from '../../../node-agent/processes/readable.ts';
 import { eventually, tempDirectories, writeTree } from '../support.ts';
 
 const newDirectory = tempDirectories();
@@ -227,6 +228,59 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
     assert.deepEqual(lists(new CgroupTree(root).containers()?.guaranteed), ['1']);
     rmSync(join(root, 'kubepods'), { recursive: true });
     assert.deepEqual(lists(new CgroupTree(root).containers()?.guaranteed), ['2']);
+  });
+});
+
+describe('cgroups of pods: files that cannot be read', () => {
+  const faults: Record<string, (file: string) => void> = {
+    'a symbolic link to itself (ELOOP)': (file) => symlinkSync(file, file),
+    'a directory (EISDIR)': (file) => mkdirSync(file),
+    'a torn list': (file) => writeFileSync(file, '0-'),
+    'a huge list': (file) => writeFileSync(file, `${'1,'.repeat(20_000)}1`),
+  };
+  for (const [fault, make] of Object.entries(faults)) {
+    it(`${fault}: the container’s CPUs are unknown, not those of a parent, and none counts as unused`, () => {
+      const root = v2({
+        'kubepods/cpuset.cpus.effective': '0-7\n',
+        'kubepods/poda1/a/cgroup.events': POPULATED,
+        'ovs.slice/cpuset.cpus.exclusive': '6\n',
+      });
+      const tree = new CgroupTree(root);
+      const container = join(root, 'kubepods/poda1/a');
+      assert.equal(String(tree.dedicatedToDpdk()), '6');
+      rmSync(join(root, 'ovs.slice/cpuset.cpus.exclusive'));
+      for (const file of ['kubepods/poda1/a/cpuset.cpus', 'ovs.slice/cpuset.cpus.exclusive']) make(join(root, file));
+      make(join(container, 'cpuset.cpus.effective'));
+      assert.throws(() => tree.cpuset(container), UnreadableError);
+      assert.deepEqual([tree.containers(), String(tree.dedicatedToDpdk())], [undefined, '6']);
+    });
+  }
+
+  it('without a free file descriptor (EMFILE), no process counts as ended', () => {
+    const script = `
+      import { openSync } from 'node:fs';
+      import { hasEnded, identityOf, OnlineCpus, procThreads, startOf } from './node-agent/processes/proc.ts';
+      const online = new OnlineCpus();
+      const before = String(online.read());
+      const start = startOf(process.pid);
+      const outcome = (work) => { try { return String(work()); } catch (error) { return error.code; } };
+      try { for (;;) openSync('/dev/null'); } catch {}
+      console.log([
+        outcome(() => procThreads.list(process.pid)), outcome(() => startOf(process.pid)),
+        outcome(() => hasEnded({ pid: process.pid, start }, startOf)), outcome(() => online.read()) === before,
+        outcome(() => identityOf(process.pid) > 0),
+      ].join());`;
+    const command = [
+      '-c',
+      'ulimit -n 256; exec "$@"',
+      'sh',
+      process.execPath,
+      '--import',
+      'tsx',
+      '--input-type=module',
+    ];
+    const output = execFileSync('sh', [...command, '-e', script], { encoding: 'utf8' });
+    assert.equal(output.trim(), 'unreadable,unreadable,false,true,true');
   });
 });
 

@@ -5,6 +5,8 @@ import { mock } from 'node:test';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
+import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { UnreadableError } from '../../../node-agent/processes/readable.ts';
 import { LauncherChecks, LauncherPinning, type NodeCpus } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
 import { type PinnedGuest, PinRecord } from '../../../node-agent/vm-pinning/pins-file.ts';
@@ -69,6 +71,31 @@ describe('CPU masks on a node', () => {
     await eventually(() => vcpusOf(vm, 2).join() === '5,5', 'pinned');
     await end();
     assert.deepEqual([vcpusOf(vm, 2), vms.pinning()], [['5', '5'], []]);
+  });
+
+  it('stay reported as pinned while a cgroup cannot be read, and are given back when it can', async () => {
+    const root = temp();
+    const scene = createScene(root);
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    let fails = false;
+    class FaultyTree extends CgroupTree {
+      override cpuset(path: string) {
+        if (fails) throw new UnreadableError(path, new Error('EIO'));
+        return super.cpuset(path);
+      }
+    }
+    const logged = recordingLogger();
+    const vms = scene.create({ tree: new FaultyTree(root), log: logged.log });
+    const end = run(vms);
+    await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'pinned');
+    fails = true;
+    await eventually(() => logged.said('reading a VM’s threads failed; keeping their last state'), 'the fault is seen');
+    assert.equal(vms.pinning()[0]?.state, 'pinned');
+    scene.annotate(vm, {});
+    fails = false;
+    await eventually(() => vcpusOf(vm, 2).join() === '0-7,0-7', 'given back');
+    await eventually(() => logged.said('recovered'), 'the end is logged');
+    await end();
   });
 });
 
