@@ -7,7 +7,7 @@ import { parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
 import { createAffinity } from '../../native/affinity.ts';
-import { createCgroupTree } from '../../node-agent/processes/cgroup-tree.ts';
+import { CgroupTree } from '../../node-agent/processes/cgroup-tree.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
 import { procProcesses } from '../../node-agent/vm-pinning/guest.ts';
 import type { LauncherPinningParts, NodeCpus } from '../../node-agent/vm-pinning/launcher-pinning.ts';
@@ -64,9 +64,9 @@ export async function startHost(guests: number, vcpus: number, others: number): 
       affinity,
       threads: procThreads,
       processes: procProcesses,
-      tree: createCgroupTree(root),
+      tree: new CgroupTree(root),
       // Only written when a VM is pinned for the first time, which is not measured.
-      record: { has: () => false, scope: () => undefined, remember: () => undefined, forget: () => undefined },
+      record: { scope: () => undefined, remember: () => undefined, forget: () => undefined },
       now: () => performance.now(),
     },
     node: {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createLauncherPinning } from '../../node-agent/vm-pinning/launcher-pinning.ts';
+import { LauncherPinning } from '../../node-agent/vm-pinning/launcher-pinning.ts';
 import { compile } from '../support/c-program.ts';
 import { type BenchResult, ratioOf, sink } from '../support/timing.ts';
 import { type Host, startHost } from './host.ts';
@@ -21,7 +21,7 @@ async function pinOverC(): Promise<BenchResult> {
   const host = await startHost(1, VCPUS, 0);
   const [pid = 0] = host.pids;
   const [launcher] = host.launchers;
-  const keeper = createLauncherPinning(host.parts);
+  const keeper = new LauncherPinning(host.parts);
   const cpu = host.all.first ?? 0;
   const one = CpuSet.of([cpu]);
   const rounds = () =>
@@ -75,7 +75,7 @@ function walkProc(): number {
 /** @returns milliseconds of processor time to find every guest and to identify and read its threads */
 function discover({ launchers, parts, node }: Host): number {
   const begun = process.cpuUsage();
-  const views = launchers.map((launcher) => createLauncherPinning(parts).reconcile(launcher, node));
+  const views = launchers.map((launcher) => new LauncherPinning(parts).reconcile(launcher, node));
   const { user, system } = process.cpuUsage(begun);
   if (views.some(({ mask }) => mask?.state !== 'pinned')) throw new Error('not every guest was found');
   return (user + system) / 1000;

@@ -114,13 +114,3 @@ export function parseSaved<S extends z.ZodType>(text: string, schema: S): z.outp
   if (format !== FORMAT) throw new SavedFormatError(format);
   return schema.parse(value);
 }
-
-/** Keeps an unusable file for inspection. @returns its new path, or undefined if that failed */
-export function putAside(path: string): string | undefined {
-  try {
-    renameSync(path, `${path}.corrupt`);
-    return `${path}.corrupt`;
-  } catch {
-    return undefined;
-  }
-}

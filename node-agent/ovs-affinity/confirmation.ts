@@ -17,31 +17,42 @@ export interface ConfirmationDeps {
 /**
  * Asks the kernel whether CPUs are free: a kubelet that restarts or has lost its state lists no pods, and writes that
  * all CPUs are shared, while its containers keep running.
+ *
+ * Owner: the view, which says what was owned. Age and end: a released CPU counts for a minute. CPUs that a container
+ * still uses are checked again after ten seconds.
  */
-export function createConfirmation({ containers, now }: ConfirmationDeps) {
-  let owned = CpuSet.EMPTY;
-  let freed: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
-  let dueAt = Number.POSITIVE_INFINITY;
+export class Confirmation {
+  readonly #containers: ConfirmationDeps['containers'];
+  readonly #now: () => number;
+  #owned = CpuSet.EMPTY;
+  #freed: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
+  #dueAt = Number.POSITIVE_INFINITY;
 
-  return {
-    see(view: AssignmentsView) {
-      const released = owned.minus(view.owned);
-      owned = view.owned;
-      freed = freed.filter(({ until }) => until > now());
-      if (!released.isEmpty) freed = [...freed, { cpus: released, until: now() + UNCONFIRMED_SECONDS * 1000 }];
-    },
+  constructor({ containers, now }: ConfirmationDeps) {
+    this.#containers = containers;
+    this.#now = now;
+  }
 
-    /** Those of the CPUs that a running container is confined to; or, if unknown, that had an owner recently. */
-    stillUsed(cpus: CpuSet, view: AssignmentsView): CpuSet {
-      const running = containers();
-      const busy = running === undefined ? unionOf(freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
-      const stillUsed = busy.intersect(cpus);
-      dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : now() + RECHECK_SECONDS * 1000;
-      return stillUsed;
-    },
+  see(view: AssignmentsView): void {
+    const released = this.#owned.minus(view.owned);
+    this.#owned = view.owned;
+    this.#freed = this.#freed.filter(({ until }) => until > this.#now());
+    if (released.isEmpty) return;
+    this.#freed = [...this.#freed, { cpus: released, until: this.#now() + UNCONFIRMED_SECONDS * 1000 }];
+  }
 
-    isDue: () => dueAt <= now(),
-  };
+  /** Those of the CPUs that a running container is confined to; or, if unknown, that had an owner recently. */
+  stillUsed(cpus: CpuSet, view: AssignmentsView): CpuSet {
+    const running = this.#containers();
+    const busy = running === undefined ? unionOf(this.#freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
+    const stillUsed = busy.intersect(cpus);
+    this.#dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : this.#now() + RECHECK_SECONDS * 1000;
+    return stillUsed;
+  }
+
+  isDue(): boolean {
+    return this.#dueAt <= this.#now();
+  }
 }
 
 /**

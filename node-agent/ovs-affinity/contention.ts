@@ -4,29 +4,32 @@ const REPEAT_SECONDS = 60;
 const QUIET_SECONDS = 600;
 
 /**
- * Clear; suspected, for a minute after one displacement (an operator ran taskset); contended, after a second one, until
- * no thread was displaced for the quiet time. @param now monotonic milliseconds
+ * Whether another process also sets the threads' CPUs. `suspected`, for a minute after one displacement (an operator ran
+ * taskset); `contended`, after a second one within that minute.
+ *
+ * Owner: the passes. Age: of the last displacement. End: `contended` after the quiet time without a displacement.
  */
-export function createContention(now: () => number) {
-  let last = Number.NEGATIVE_INFINITY;
-  let isRepeated = false;
-  const sinceLast = () => (now() - last) / 1000;
-  const isContended = () => isRepeated && sinceLast() < QUIET_SECONDS;
+export class Contention {
+  readonly #nowMilliseconds: () => number;
+  #lastMilliseconds = Number.NEGATIVE_INFINITY;
+  #isRepeated = false;
 
-  return {
-    /** Call it after each pass with the number of threads that another process had moved since the last pass. */
-    note(displaced: number) {
-      if (displaced === 0) return;
-      isRepeated = isContended() || sinceLast() < REPEAT_SECONDS;
-      last = now();
-    },
-    /** While true, threads are only moved off owned CPUs; other settings of the other process stay. */
-    get isContended() {
-      return isContended();
-    },
-    /** Whether one displacement was seen recently and a second one may follow. */
-    get isSuspected() {
-      return !isRepeated && sinceLast() < REPEAT_SECONDS;
-    },
-  };
+  /** @param nowMilliseconds monotonic */
+  constructor(nowMilliseconds: () => number) {
+    this.#nowMilliseconds = nowMilliseconds;
+  }
+
+  /** Call it after each pass with the number of threads that another process had moved since the last pass. */
+  note(displaced: number): void {
+    if (displaced === 0) return;
+    this.#isRepeated = this.mode !== 'clear';
+    this.#lastMilliseconds = this.#nowMilliseconds();
+  }
+
+  /** While `contended`, threads are only moved off owned CPUs; other settings of the other process stay. */
+  get mode(): 'clear' | 'suspected' | 'contended' {
+    const seconds = (this.#nowMilliseconds() - this.#lastMilliseconds) / 1000;
+    if (this.#isRepeated && seconds < QUIET_SECONDS) return 'contended';
+    return !this.#isRepeated && seconds < REPEAT_SECONDS ? 'suspected' : 'clear';
+  }
 }

@@ -2,14 +2,18 @@ import { statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { Assignments } from '../assignments/assignments.ts';
+import { FileLimitError } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { Guard, Throttle } from '../lifecycle/duty.ts';
-import { createContention } from './contention.ts';
-import { createOvsProcesses, type OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
-import { foreignWriter, pollsOwned } from './problems.ts';
-import { createReporting, type ReportingDeps } from './reporting.ts';
-import { createTargets, type Targets, type TargetsDeps } from './targets.ts';
+import type { AgentMessages } from '../telemetry/log-messages.ts';
+import { Contention } from './contention.ts';
+import { OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
+import { type AffinityProblem, foreignWriter, pollsOwned } from './problems.ts';
+import { AffinityReporting, type ReportingDeps } from './reporting.ts';
+import { Targets, type TargetsDeps } from './targets.ts';
+import type { VirtualSwitch } from './virtual-switch.ts';
 
 export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
   readonly enablerFile: string;
@@ -29,13 +33,18 @@ const RECHECK_SECONDS = 1;
  * pass over all threads, synchronously in its own callback; the periodic check only if a thread is not as the last pass
  * left it. While another process keeps changing masks, passes only keep the threads off owned CPUs. Invariant: a pass
  * never gives a thread a CPU that the view reports as owned, nor one vacated for a starting container.
+ *
+ * Owner: this duty alone sets the threads' CPUs. Age: as of the last pass; a check follows after `checkInterval`. End:
+ * the run's signal.
  */
 export class OvsAffinity {
   readonly #deps: OvsAffinityDeps;
-  readonly #processes: OvsProcesses;
-  readonly #reporting: ReturnType<typeof createReporting>;
+  readonly #switch: VirtualSwitch;
+  readonly #reporting: AffinityReporting;
   readonly #targets: Targets;
-  readonly #contention: ReturnType<typeof createContention>;
+  readonly #contention: Contention;
+  readonly #enablerProblems: ProblemLog<AgentMessages>;
+  readonly #restoreProblems: ProblemLog<AgentMessages>;
   readonly #recheck = new Throttle(() => this.#guard.wrap(() => this.#check())(), RECHECK_SECONDS, 0);
   readonly #secondRestore = new Throttle(() => this.#guard.wrap(() => this.#restoreAgain())(), RECHECK_SECONDS, 0);
   #guard = new Guard();
@@ -45,10 +54,12 @@ export class OvsAffinity {
 
   constructor(deps: OvsAffinityDeps) {
     this.#deps = deps;
-    this.#processes = createOvsProcesses(deps);
-    this.#reporting = createReporting(deps);
-    this.#targets = createTargets(deps, () => this.#guard.wrap(() => this.#pass(performance.now(), true))());
-    this.#contention = createContention(deps.now);
+    this.#switch = new OvsProcesses(deps);
+    this.#reporting = new AffinityReporting(deps);
+    this.#targets = new Targets(deps, () => this.#guard.wrap(() => this.#pass(performance.now(), true))());
+    this.#contention = new Contention(deps.now);
+    this.#enablerProblems = new ProblemLog(deps.log, { file: deps.enablerFile });
+    this.#restoreProblems = new ProblemLog(deps.log);
   }
 
   /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
@@ -56,9 +67,14 @@ export class OvsAffinity {
     const { assignments, enablerFile, rundir, onPmdMask, checkInterval } = this.#deps;
     const guard = new Guard();
     this.#guard = guard;
+    // The agent's lock is held from here on.
+    this.#switch.load(
+      signal,
+      guard.wrap(() => this.#originalsRead()),
+    );
     this.#reconcileEnabler();
     // The feature may have been disabled after an earlier agent was killed: undo what that agent did.
-    if (isEnabled(enablerFile) === false) this.#disable(false);
+    if (!this.#isEnabled && enablerState(enablerFile) === 'off') this.#disable(false);
     const pass = guard.wrap((at: number) => this.#pass(at));
     const passNow = () => pass(performance.now());
     const onPidfile = (name: string | undefined) => {
@@ -88,8 +104,8 @@ export class OvsAffinity {
     const { assignments, metrics, events } = this.#deps;
     this.#targets.vacate(cpus);
     try {
-      const otherwise = this.#targets.otherwise(assignments.view(), this.#processes.pmdCpus());
-      await this.#processes.vacate(cpus, otherwise, signal);
+      const otherwise = this.#targets.otherwise(assignments.view(), this.#switch.pmdCpus());
+      await this.#switch.vacate(cpus, otherwise, signal);
     } catch (error) {
       metrics.ovsErrors.inc({ cause: 'not-vacated' });
       events.notVacated((error as Error).message);
@@ -99,7 +115,7 @@ export class OvsAffinity {
 
   /** CPUs of OVS's poll mode driver threads at the last pass; empty while disabled. */
   pmdCpus(): CpuSet {
-    return this.#processes.pmdCpus();
+    return this.#switch.pmdCpus();
   }
 
   problems(): readonly string[] {
@@ -114,10 +130,10 @@ export class OvsAffinity {
   readonly status = (): OvsStatus => {
     const targets = this.#targets;
     const { sources } = this.#deps.assignments.view();
-    const processes = this.#processes.describe();
+    const processes = this.#switch.describe();
     // A daemon may have ended since the last pass.
-    const unmanaged = this.#isEnabled ? this.#processes.unmanaged().map(({ text }) => text) : [];
-    const here = targets.lastTarget?.intersect(this.#processes.machine()).toString() ?? null;
+    const unmanaged = this.#isEnabled ? this.#switch.unmanaged().map(({ text }) => text) : [];
+    const here = targets.lastTarget?.intersect(this.#switch.machine).toString() ?? null;
     return {
       enabled: this.#isEnabled,
       enablerFile: this.#deps.enablerFile,
@@ -154,63 +170,90 @@ export class OvsAffinity {
     const { assignments, enablerFile, metrics } = this.#deps;
     const contention = this.#contention;
     const view = assignments.view();
-    const snapshot = this.#processes.snapshot();
+    const snapshot = this.#switch.snapshot();
     const { pmdCpus: pmd } = snapshot;
-    this.#yields = contention.isContended;
+    this.#yields = contention.mode === 'contended';
     const target = this.#yields ? this.#targets.ownedOnly(view, pmd) : this.#targets.target(view, pmd, mayGrow);
-    const { moved, displaced, problems } = this.#processes.apply(target, snapshot);
+    const { moved, displaced, problems } = this.#switch.apply(target, snapshot);
     contention.note(displaced);
-    metrics.ovsContended.set(contention.isContended ? 1 : 0);
-    if (contention.isSuspected || this.#processes.isStarting()) this.#recheck.soon();
+    const { mode } = contention;
+    metrics.ovsContended.set(mode === 'contended' ? 1 : 0);
+    if (mode === 'suspected' || this.#switch.isStarting) this.#recheck.soon();
     this.#reporting.moved(target, moved, view, at);
-    const others = contention.isContended ? [foreignWriter(enablerFile)] : [];
+    const others = mode === 'contended' ? [foreignWriter(enablerFile)] : [];
     this.#reporting.problems([...problems, ...pollsOwned(pmd.intersect(view.owned)), ...others]);
     this.#reporting.reserved(view.reserved);
   }
 
   #check(): void {
     this.#reconcileEnabler();
-    if (!this.#isEnabled) return;
+    if (!this.#isEnabled) {
+      if (!this.#switch.isRestored) this.#restoreRemaining();
+      return;
+    }
     this.#reporting.unknown(this.#targets.heldBack);
-    const isOver = this.#yields && !this.#contention.isContended;
-    if (!isOver && !this.#targets.isDue() && this.#processes.isAsLeft()) return;
-    this.#processes.seeMachine();
+    const isOver = this.#yields && this.#contention.mode !== 'contended';
+    if (!isOver && !this.#targets.isDue() && this.#switch.isAsLeft()) return;
+    this.#switch.seeMachine();
     this.#pass(performance.now());
   }
 
   #reconcileEnabler(): void {
     const { enablerFile, log, metrics, events } = this.#deps;
-    const isRequested = isEnabled(enablerFile);
-    if (isRequested === undefined || isRequested === this.#isEnabled) return;
+    const state = enablerState(enablerFile);
+    if (state instanceof Error) {
+      this.#enablerProblems.failed(state, 'reading the OVS enabler file failed; keeping its last state');
+      return;
+    }
+    this.#enablerProblems.recovered();
+    const isRequested = state === 'on';
+    if (isRequested === this.#isEnabled) return;
     this.#isEnabled = isRequested;
     metrics.ovsEnabled.set(isRequested ? 1 : 0);
     if (!isRequested) {
       this.#disable(true);
-      events.disabled();
       return;
     }
     this.#secondRestore.cancel();
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
-    this.#processes.seeMachine();
+    this.#switch.seeMachine();
     this.#pass(performance.now(), true);
   }
 
   /** Restores all masks because the feature was disabled, even to CPUs that containers own. */
   #disable(wasEnabled: boolean): void {
-    const { enablerFile, log } = this.#deps;
+    const { enablerFile, log, events } = this.#deps;
     this.#reset();
-    const { moved, problems } = this.#processes.restore();
+    const { moved, problems } = this.#switch.restore();
     if (wasEnabled || moved > 0) log.info({ enablerFile, threads: moved }, 'OVS CPU affinity pinning disabled');
-    if (problems.length > 0)
-      log.warn({ reasons: problems.map(({ text }) => text) }, 'some threads did not get their CPUs back');
+    this.#reportRestore(problems);
+    if (problems.length > 0) events.incomplete(problems.map(({ text }) => text));
+    else if (wasEnabled) events.disabled();
     this.#secondRestore.soon();
   }
 
   /** Threads and daemons that were starting have inherited a mask before /proc and the pidfiles listed them. */
   #restoreAgain(): void {
-    this.#processes.restore();
-    this.#processes.forget();
+    this.#switch.restore();
+    this.#restoreRemaining();
+  }
+
+  /** What could not be restored stays saved, and is tried again by each check. */
+  #restoreRemaining(): void {
+    this.#reportRestore(this.#switch.restoreRemaining().problems);
+  }
+
+  #reportRestore(problems: readonly AffinityProblem[]): void {
+    const texts = problems.map(({ text }) => text).join('; ');
+    if (texts === '') this.#restoreProblems.recovered();
+    else this.#restoreProblems.failed(texts, 'some threads did not get their CPUs back');
+  }
+
+  /** The masks that an earlier agent saved could not be read before: they replace those that this one has seen. */
+  #originalsRead(): void {
+    if (this.#isEnabled) this.#pass(performance.now());
+    else this.#restoreAgain();
   }
 
   /** Leaves the masks when the agent stops: containers own CPUs whether the agent runs or not. */
@@ -218,7 +261,7 @@ export class OvsAffinity {
     if (!this.#isEnabled) return;
     this.#isEnabled = false;
     this.#deps.metrics.ovsEnabled.set(0);
-    this.#processes.leave();
+    this.#switch.leave();
     this.#deps.log.info('agent stopping; OVS threads stay off owned CPUs');
     this.#reset();
   }
@@ -235,13 +278,14 @@ export class OvsAffinity {
 /** Error codes of a missing file. With any other error, the state of the file is unknown. */
 const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 
-/** Whether the enabler file exists and is not empty; undefined if that cannot be determined now (EIO, EACCES, …). */
-export function isEnabled(file: string): boolean | undefined {
+/** On if the enabler file exists and is not empty; the error if that cannot be determined now (EIO, EACCES, …). */
+export function enablerState(file: string): 'on' | 'off' | Error {
   try {
     const stats = statSync(file);
-    return stats.isFile() && stats.size > 0;
+    if (!stats.isFile()) return new FileLimitError(file, 'not a regular file');
+    return stats.size > 0 ? 'on' : 'off';
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
-    return ABSENT.has(code) ? false : undefined;
+    return ABSENT.has(code) ? 'off' : (error as Error);
   }
 }

@@ -1,12 +1,14 @@
 import { type CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { few, PlumblineError } from '../../model/errors.ts';
 import { sleep } from '../../runtime/time.ts';
-import { DaemonFinder, type MissingDaemon, type OvsProcess } from '../open-vswitch/daemons.ts';
+import { DaemonFinder, type OvsProcess } from '../open-vswitch/daemons.ts';
 import { allowedOf } from '../processes/proc.ts';
+import { UnreadableError } from '../processes/readable.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import {
   type AffinityProblem,
   notManaged,
+  notReadable,
   nowhereToGo,
   type ProcessResult,
   recordThreads,
@@ -15,14 +17,15 @@ import {
 } from './problems.ts';
 import {
   type CpuTarget,
-  createProcessAffinity,
   type PassResult,
-  type ProcessAffinity,
+  ProcessAffinity,
   type ProcessAffinityDeps,
   type ThreadSnapshot,
-  type ThreadState,
 } from './process-affinity.ts';
-import { createSavedMasks, type MasksFile } from './saved-masks.ts';
+import { SavedMasks, type SavedMasksDeps } from './saved-masks.ts';
+import type { SwitchProcess, SwitchResult, SwitchSnapshot, VirtualSwitch } from './virtual-switch.ts';
+
+type DaemonSearch = ReturnType<DaemonFinder['find']>;
 
 /** Maximum seconds that a container's start waits for the threads to leave its CPUs. */
 const VACATE_DEADLINE_SECONDS = 2;
@@ -37,161 +40,213 @@ export class VacateError extends PlumblineError {
   }
 }
 
-export interface OvsProcessesDeps extends ProcessAffinityDeps {
+export interface OvsProcessesDeps extends ProcessAffinityDeps, Pick<SavedMasksDeps, 'masksFile' | 'bootId' | 'log'> {
   readonly rundir: string;
-  readonly masksFile: MasksFile;
   readonly metrics: AgentMetrics;
 }
 
-interface OvsSnapshot {
-  readonly pmdCpus: CpuSet;
+interface OvsSnapshot extends SwitchSnapshot {
   readonly threads: ReadonlyMap<ProcessAffinity, ThreadSnapshot>;
 }
-
-export type OvsProcesses = ReturnType<typeof createOvsProcesses>;
 
 const isTroubled = ({ clipped, errors, displaced }: PassResult): boolean =>
   clipped > 0 || errors.length > 0 || displaced > 0;
 
-export function createOvsProcesses(deps: OvsProcessesDeps) {
-  const { metrics } = deps;
-  let machine = deps.machine();
-  const savedMasks = createSavedMasks({
-    file: deps.masksFile,
-    startOf: (pid) => deps.threads.start(pid, pid),
-    // The CPUs of the machine's first process, which services without their own setting inherit.
-    unconfined: () => allowedOf(deps.affinity, 1) ?? machine,
-  });
-  const finder = new DaemonFinder(deps.rundir, savedMasks.processes);
-  const processAffinityDeps: ProcessAffinityDeps = { ...deps, machine: () => machine };
-  let processAffinities: readonly ProcessAffinity[] = [];
-  let isStarting = false;
-  let missing: readonly MissingDaemon[] = [];
-  /** The online CPUs at the last pass: the kernel itself changes masks when CPUs go offline or online. */
-  let passedOn = machine;
+const isComplete = ({ clipped, errors, unreadable }: PassResult): boolean =>
+  clipped === 0 && errors.length === 0 && unreadable === undefined;
 
-  const seeMachine = (): boolean => {
-    const before = machine;
-    machine = deps.machine();
-    return !machine.equals(before);
-  };
+/**
+ * Open vSwitch's daemons and their monitors. Owner: the duty. Age: the processes of the last search that succeeded. End:
+ * a process's, when a search no longer finds it; its original masks end later (SavedMasks).
+ */
+export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
+  readonly #metrics: AgentMetrics;
+  readonly #savedMasks: SavedMasks;
+  readonly #finder: DaemonFinder;
+  readonly #readMachine: () => CpuSet;
+  readonly #affinityDeps: ProcessAffinityDeps;
+  #machine: CpuSet;
+  #processAffinities: readonly ProcessAffinity[] = [];
+  #search: Pick<DaemonSearch, 'isStarting' | 'missing'> = { isStarting: false, missing: [] };
+  /** Why the last search failed; its result is then the one before. */
+  #unreadable: AffinityProblem | undefined;
+  /** The online CPUs at the last pass: the kernel itself changes masks when CPUs go offline or online. */
+  #passedOn: CpuSet;
+
+  constructor(deps: OvsProcessesDeps) {
+    this.#metrics = deps.metrics;
+    this.#readMachine = deps.machine;
+    this.#machine = deps.machine();
+    this.#passedOn = this.#machine;
+    this.#affinityDeps = { ...deps, machine: () => this.#machine };
+    this.#savedMasks = new SavedMasks({
+      ...deps,
+      startOf: (pid) => deps.threads.start(pid, pid),
+      // The CPUs of the machine's first process, which services without their own setting inherit.
+      unconfined: () => allowedOf(deps.affinity, 1) ?? this.#machine,
+    });
+    this.#finder = new DaemonFinder(deps.rundir, () => this.#savedMasks.processes);
+  }
+
+  load(signal: AbortSignal, onLate: () => void): void {
+    this.#savedMasks.load(signal, onLate);
+  }
+
+  get machine(): CpuSet {
+    return this.#machine;
+  }
+
+  seeMachine(): boolean {
+    const before = this.#machine;
+    this.#machine = this.#readMachine();
+    return !this.#machine.equals(before);
+  }
 
   /** Updates the processes; a daemon that was restarted is another process. */
-  const refresh = (): boolean => {
-    const search = finder.find();
-    missing = search.missing;
-    isStarting = search.isStarting;
-    if (!search.changed) return false;
-    processAffinities = search.processes.map((process) => {
+  #refresh(): void {
+    const search = this.#find();
+    if (search === undefined) return;
+    this.#search = search;
+    if (!search.changed) return;
+    this.#processAffinities = search.processes.map((process) => {
       const { pid, start, role } = process;
-      const existing = processAffinities.find(
+      const existing = this.#processAffinities.find(
         ({ process: other }) => other.pid === pid && other.start === start && other.role === role,
       );
-      return existing ?? createProcessAffinity(process, processAffinityDeps);
+      return existing ?? new ProcessAffinity(process, this.#affinityDeps);
     });
-    return true;
-  };
+  }
 
-  const pass = (target: CpuTarget, snapshot?: OvsSnapshot): ProcessResult[] =>
-    processAffinities.map((one) => ({ process: one.process, ...one.apply(target, snapshot?.threads.get(one)) }));
+  #find(): DaemonSearch | undefined {
+    try {
+      const search = this.#finder.find();
+      this.#unreadable = undefined;
+      return search;
+    } catch (error) {
+      if (!(error instanceof UnreadableError)) throw error;
+      this.#unreadable = notReadable('Open vSwitch', error.message);
+      return undefined;
+    }
+  }
 
-  const forgetThreads = () => {
-    for (const metric of [metrics.ovsThreads, metrics.ovsClipped, metrics.ovsRefused]) metric.reset();
-  };
+  snapshot(): OvsSnapshot {
+    this.#refresh();
+    const threads = new Map(this.#processAffinities.map((one) => [one, one.snapshot()] as const));
+    return { pmdCpus: this.pmdCpus(), threads };
+  }
 
-  const pmdCpus = () => unionOf(processAffinities.map((one) => one.pmdCpus()));
+  pmdCpus(): CpuSet {
+    return unionOf(this.#processAffinities.map((one) => one.pmdCpus()));
+  }
 
-  return {
-    /** Reads which CPUs are online; not in a pass, which must be short. @returns whether they changed */
-    seeMachine,
-    machine: (): CpuSet => machine,
-    snapshot(): OvsSnapshot {
-      refresh();
-      const threads = new Map(processAffinities.map((one) => [one, one.snapshot()] as const));
-      return { pmdCpus: pmdCpus(), threads };
-    },
-    /** CPUs that the poll mode driver threads of the last listing may run on now. */
-    pmdCpus,
+  apply(target: CpuTarget, snapshot: OvsSnapshot): SwitchResult {
+    const problems = [...this.unmanaged(), ...this.#savedMasks.remember(this.#processAffinities)];
+    if ('only' in target && !target.only.intersects(this.#machine))
+      return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(target.only)] };
+    let results = this.#pass(target, snapshot);
+    // A CPU that has gone offline since looks like one that the kernel withholds.
+    if (results.some(isTroubled) && this.seeMachine()) results = this.#pass(target);
+    // A daemon that has ended its start has other original masks.
+    this.#savedMasks.remember(this.#processAffinities);
+    const isSameMachine = this.#machine.equals(this.#passedOn);
+    this.#passedOn = this.#machine;
+    if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
+    for (const name of new Set(this.#processAffinities.map(({ process }) => process.name))) {
+      const own = results.filter(({ process }) => process.name === name);
+      recordThreads(this.#metrics, name, own);
+      problems.push(...refusals(name, own));
+    }
+    const { moved, displaced } = sumOf(results);
+    return { moved, displaced, problems };
+  }
 
-    /**
-     * One pass over every thread. The first one saves the masks before it changes any. Problems are unmanaged daemons,
-     * lost masks, and threads that the kernel held back or refused to move.
-     */
-    apply(target: CpuTarget, snapshot: OvsSnapshot) {
-      const problems = [...missing.map(notManaged), ...savedMasks.remember(processAffinities)];
-      if ('only' in target && !target.only.intersects(machine))
-        return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(target.only)] };
-      let results = pass(target, snapshot);
-      // A CPU that has gone offline since looks like one that the kernel withholds.
-      if (results.some(isTroubled) && seeMachine()) results = pass(target);
-      // A daemon that has ended its start has other original masks.
-      savedMasks.remember(processAffinities);
-      const isSameMachine = machine.equals(passedOn);
-      passedOn = machine;
-      if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
-      const names = new Set(processAffinities.map(({ process }) => process.name));
-      for (const name of names) {
-        const own = results.filter(({ process }) => process.name === name);
-        recordThreads(metrics, name, own);
-        problems.push(...refusals(name, own));
-      }
-      const { moved, displaced } = sumOf(results);
-      return { moved, displaced, problems };
-    },
+  #pass(target: CpuTarget, snapshot?: OvsSnapshot): ProcessResult[] {
+    return this.#processAffinities.map((one) => ({
+      process: one.process,
+      ...one.apply(target, snapshot?.threads.get(one)),
+    }));
+  }
 
-    /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
-    isAsLeft: () => finder.isAsFound() && processAffinities.every((processAffinity) => processAffinity.isAsLeft()),
+  /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
+  isAsLeft(): boolean {
+    if (this.#unreadable !== undefined || !this.#finder.isAsFound()) return false;
+    return this.#processAffinities.every((processAffinity) => processAffinity.isAsLeft());
+  }
 
-    /** Restores every thread's original mask, including those that a killed agent saved. */
-    restore() {
-      refresh();
-      const lost = savedMasks.recall(processAffinities);
-      const results = processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
-      forgetThreads();
-      const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
-      const { moved, displaced } = sumOf(results);
-      return { moved, displaced, problems };
-    },
+  restore(): SwitchResult {
+    this.#refresh();
+    const problems = this.#savedMasks.recall(this.#processAffinities);
+    const results = this.#processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
+    this.#forgetMetrics();
+    return this.#restored(results, problems);
+  }
 
-    forget() {
-      for (const processAffinity of processAffinities) processAffinity.forget();
-      savedMasks.clear();
-    },
+  restoreRemaining(): SwitchResult {
+    this.#refresh();
+    const problems = this.#savedMasks.recall(this.#processAffinities);
+    const waiting = this.#processAffinities.filter(({ originalMasks }) => originalMasks !== undefined);
+    const results = waiting.map((one) => ({ process: one.process, ...one.restoreRemaining() }));
+    const restored = waiting.filter((_, i) => results[i] !== undefined && isComplete(results[i]));
+    for (const processAffinity of restored) processAffinity.forget();
+    this.#savedMasks.forget(restored.map(({ process }) => process));
+    return this.#restored(results, problems);
+  }
 
-    /** Ends the work without moving threads; their original masks stay saved. */
-    leave: forgetThreads,
+  #restored(results: readonly ProcessResult[], lost: readonly AffinityProblem[]): SwitchResult {
+    const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
+    const { moved, displaced } = sumOf(results);
+    return { moved, displaced, problems };
+  }
 
-    /** @param otherwise the CPUs for threads that may run on no others @throws VacateError after 2 s */
-    async vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal) {
-      const started = performance.now();
-      for (;;) {
-        refresh();
-        savedMasks.remember(processAffinities);
-        const staying = processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
-        const seconds = (performance.now() - started) / 1000;
-        if (staying.length === 0) return metrics.vacateSeconds.observe(seconds);
-        if (seconds > VACATE_DEADLINE_SECONDS) throw new VacateError(cpus, staying);
-        await sleep(VACATE_POLL_SECONDS, signal);
-      }
-    },
+  get isRestored(): boolean {
+    return this.#savedMasks.isEmpty && this.#processAffinities.every((one) => one.originalMasks === undefined);
+  }
 
-    describe(): (OvsProcess & { readonly threads: readonly ThreadState[] })[] {
-      refresh();
-      return processAffinities.map((one) => ({ ...one.process, threads: one.describe() }));
-    },
+  leave(): void {
+    this.#forgetMetrics();
+  }
 
-    /** Whether a daemon is starting, so that its monitor may still be unknown. */
-    isStarting: () => isStarting,
-    unmanaged: (): AffinityProblem[] => missing.map(notManaged),
-  };
+  #forgetMetrics(): void {
+    const { ovsThreads, ovsClipped, ovsRefused } = this.#metrics;
+    for (const metric of [ovsThreads, ovsClipped, ovsRefused]) metric.reset();
+  }
+
+  async vacate(cpus: CpuSet, otherwise: CpuSet, signal?: AbortSignal): Promise<void> {
+    const started = performance.now();
+    for (;;) {
+      this.#refresh();
+      this.#savedMasks.remember(this.#processAffinities);
+      const staying = this.#processAffinities.flatMap((one) => leave(one, cpus, otherwise));
+      if (this.#unreadable !== undefined) staying.push(this.#unreadable.text);
+      const seconds = (performance.now() - started) / 1000;
+      if (staying.length === 0) return this.#metrics.vacateSeconds.observe(seconds);
+      if (seconds > VACATE_DEADLINE_SECONDS) throw new VacateError(cpus, staying);
+      await sleep(VACATE_POLL_SECONDS, signal);
+    }
+  }
+
+  describe(): SwitchProcess<OvsProcess['name']>[] {
+    this.#refresh();
+    return this.#processAffinities.map((one) => ({ ...one.process, threads: one.describe() }));
+  }
+
+  get isStarting(): boolean {
+    return this.#search.isStarting;
+  }
+
+  unmanaged(): AffinityProblem[] {
+    const missing = this.#search.missing.map(notManaged);
+    return this.#unreadable === undefined ? missing : [...missing, this.#unreadable];
+  }
 }
 
-/** Moves a process's threads off the CPUs. @returns the threads that are still there, as text */
+/** Moves a process's threads off the CPUs. @returns the threads that are still there, or may be, as text */
 function leave(processAffinity: ProcessAffinity, cpus: CpuSet, otherwise: CpuSet): string[] {
-  if (processAffinity.threadsOn(cpus).length === 0) return [];
-  processAffinity.apply({ avoid: cpus, otherwise });
+  const { name } = processAffinity.process;
+  if (processAffinity.threadsOn(cpus).length > 0) processAffinity.apply({ avoid: cpus, otherwise });
+  else if (processAffinity.unreadable === undefined) return [];
   const tids = processAffinity.threadsOn(cpus);
-  return tids.length === 0
-    ? []
-    : [`${processAffinity.process.name} threads ${few(tids.map(String), MAX_NAMED_THREADS, 16).join(' ')}`];
+  const { unreadable } = processAffinity;
+  if (unreadable !== undefined) return [notReadable(name, unreadable).text];
+  return tids.length === 0 ? [] : [`${name} threads ${few(tids.map(String), MAX_NAMED_THREADS, 16).join(' ')}`];
 }

@@ -13,18 +13,26 @@ export function notManaged({ name, code, message }: MissingDaemon): AffinityProb
   return { cause: `pidfile-${code}`, text: `${name} is not managed: ${message}` };
 }
 
+/** What the kernel did not do, or not show, of the threads of a daemon. */
 export function refusals(name: string, results: readonly PassResult[]): AffinityProblem[] {
   const errors = results.flatMap((result) => result.errors);
   const clipped = results.reduce((sum, result) => sum + result.clipped, 0);
-  const refused = [...new Set(errors)].map((cause) => {
+  const problems = [...new Set(errors)].map((cause) => {
     const count = errors.filter((code) => code === cause).length;
     return { cause, text: `${name}: the kernel refused ${count} threads: ${cause}` };
   });
-  if (clipped === 0) return refused;
-  return [
-    ...refused,
-    { cause: 'clipped', text: `${name}: its cpuset confines ${clipped} threads to fewer CPUs than intended` },
-  ];
+  if (clipped > 0)
+    problems.push({
+      cause: 'clipped',
+      text: `${name}: its cpuset confines ${clipped} threads to fewer CPUs than intended`,
+    });
+  const unreadable = new Set(results.map((result) => result.unreadable).filter((text) => text !== undefined));
+  return [...problems, ...[...unreadable].map((text) => notReadable(name, text))];
+}
+
+/** Its threads stay managed as they were last seen. */
+export function notReadable(name: string, why: string): AffinityProblem {
+  return { cause: 'unreadable', text: `${name}: its threads cannot be read: ${why}` };
 }
 
 export function nowhereToGo(only: CpuSet): AffinityProblem {

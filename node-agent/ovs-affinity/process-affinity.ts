@@ -2,8 +2,9 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { ThreadAffinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/proc.ts';
+import { UnreadableError, unlessUnreadable } from '../processes/readable.ts';
 import { type OriginalMasks, originalMaskOf } from './saved-masks.ts';
-import { createPmdFinder, createThreadMover, type TargetOf } from './thread-mover.ts';
+import { DaemonStart, PmdFinder, type TargetOf, ThreadMover } from './thread-mover.ts';
 
 /** Exactly `only`; or the current CPUs without `avoid`, and `otherwise` where none remain. */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };
@@ -17,6 +18,8 @@ export interface PassResult {
   readonly clipped: number;
   /** errno names of refused changes, without threads that have ended in the meantime. */
   readonly errors: readonly string[];
+  /** Why not all threads are known. */
+  readonly unreadable?: string;
 }
 
 export interface ThreadState {
@@ -38,8 +41,6 @@ export interface ProcessAffinityDeps {
 
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MAX_ROUNDS = 5;
-/** Maximum seconds after the first sight of an ovs-vswitchd in which a change of its main thread may be part of its start. */
-const START_SECONDS = 60;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
 const CHECKS_FOR_ALL = 4;
 
@@ -50,152 +51,218 @@ export interface ThreadSnapshot {
   readonly pmd: ReadonlySet<number>;
 }
 
-/** Keeps the threads of one process on their CPUs, and restores their original masks. */
-export type ProcessAffinity = ReturnType<typeof createProcessAffinity>;
+const NO_PMD: ReadonlySet<number> = new Set();
 
-export function createProcessAffinity(process: OvsProcess, deps: ProcessAffinityDeps) {
-  const { threads } = deps;
-  const { pid } = process;
-  // Only ovs-vswitchd has poll mode drivers; threads of ovsdb-server are ordinary, whatever their names.
-  const hasPmd = process.name === 'ovs-vswitchd' && process.role === 'daemon';
-  const findPmd = hasPmd ? createPmdFinder(pid, threads, deps.now) : () => new Set<number>();
-  const threadMover = createThreadMover(deps.affinity);
-  let originalMasks: OriginalMasks | undefined;
-  let last: ThreadSnapshot = { tids: [], pmd: new Set() };
-  let cursor = 0;
-  let identity: number | undefined;
-  const afterStart = hasPmd ? trackStart(pid, threadMover, deps.now) : (masks: OriginalMasks | undefined) => masks;
+/**
+ * Keeps the threads of one process on their CPUs, and restores their original masks.
+ *
+ * Owner: OvsProcesses, until the process has ended. Age: the threads are those of the last listing that succeeded. End:
+ * the original masks with `forget`, everything with the process.
+ */
+export class ProcessAffinity {
+  readonly process: OvsProcess;
+  readonly #deps: ProcessAffinityDeps;
+  readonly #threadMover: ThreadMover;
+  /** Only ovs-vswitchd has them; threads of ovsdb-server are ordinary, whatever their names. */
+  readonly #pmdFinder: PmdFinder | undefined;
+  readonly #start: DaemonStart | undefined;
+  #originalMasks: OriginalMasks | undefined;
+  #last: ThreadSnapshot = { tids: [], pmd: NO_PMD };
+  #unreadable: string | undefined;
+  /** `restoring`: every thread was asked to return to its original mask, and some may not be there. */
+  #mode: 'managed' | 'restoring' = 'managed';
+  #cursor = 0;
+  #identity: number | undefined;
 
-  const list = (): ThreadSnapshot => {
-    const tids = threads.list(pid);
-    last = { tids, pmd: findPmd(tids) };
-    return last;
-  };
+  constructor(process: OvsProcess, deps: ProcessAffinityDeps) {
+    const { pid, name, role } = process;
+    this.process = process;
+    this.#deps = deps;
+    this.#threadMover = new ThreadMover(deps.affinity);
+    if (name !== 'ovs-vswitchd' || role !== 'daemon') return;
+    this.#pmdFinder = new PmdFinder(pid, deps.threads, deps.now);
+    this.#start = new DaemonStart(pid, this.#threadMover, deps.now);
+  }
 
-  const pass = (targetOf: TargetOf, snapshot = list()): PassResult => {
+  /** The masks that `remember` recorded or received. */
+  get originalMasks(): OriginalMasks | undefined {
+    return this.#originalMasks;
+  }
+
+  /** Why the last listing, or the last attempt to record or restore masks, failed: its threads are not all known. */
+  get unreadable(): string | undefined {
+    return this.#unreadable;
+  }
+
+  /** The threads that the next check compares with. */
+  snapshot(): ThreadSnapshot {
+    this.#last = this.#list();
+    return this.#last;
+  }
+
+  /** Those of the last snapshot, if they cannot be read. */
+  #list(): ThreadSnapshot {
+    let listed = this.#last;
+    this.#unreadable = undefined;
+    this.#unlessUnreadable(() => {
+      const tids = this.#deps.threads.list(this.process.pid);
+      listed = { tids, pmd: this.#pmdFinder?.find(tids) ?? NO_PMD };
+    });
+    return listed;
+  }
+
+  #unlessUnreadable(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof UnreadableError)) throw error;
+      this.#unreadable = error.message;
+    }
+  }
+
+  /** CPUs that the poll mode driver threads of the last listing, which are not managed, may run on now. */
+  pmdCpus(): CpuSet {
+    let cpus = CpuSet.EMPTY;
+    for (const tid of this.#last.pmd) cpus = cpus.union(this.#threadMover.current(tid) ?? CpuSet.EMPTY);
+    return cpus;
+  }
+
+  /** A thread that is there already costs one call. @param snapshot replaces the first listing */
+  apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult {
+    // A thread whose original mask could not be read would lose it.
+    if (this.#originalMasks === undefined && this.#unreadable !== undefined) return this.#result(0, 0);
+    this.#mode = 'managed';
+    this.#originalMasks = this.#masksAfterStart();
+    const machine = this.#deps.machine();
+    if ('only' in target) {
+      const only = target.only.intersect(machine);
+      return this.#pass(() => only, snapshot);
+    }
+    const otherwise = target.otherwise.minus(target.avoid).intersect(machine);
+    const avoiding = (mask: CpuSet) => {
+      const rest = mask.minus(target.avoid);
+      return rest.isEmpty ? otherwise : rest;
+    };
+    return this.#pass(avoiding, snapshot);
+  }
+
+  #masksAfterStart(): OriginalMasks | undefined {
+    return this.#start === undefined ? this.#originalMasks : this.#start.masksAfter(this.#originalMasks);
+  }
+
+  #pass(targetOf: TargetOf, snapshot = this.snapshot()): PassResult {
     const done = new Set<number>();
     let moved = 0;
     let now = snapshot;
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      if (round > 0) now = list();
+      if (round > 0) now = this.snapshot();
       const fresh = ordinary(now).filter((tid) => !done.has(tid));
       for (const tid of fresh) {
         done.add(tid);
-        if (threadMover.move(tid, targetOf)) moved++;
+        if (this.#threadMover.move(tid, targetOf)) moved++;
       }
       // If no mask changed, no thread can have started with an old mask in between.
       if (fresh.length === 0 || moved === 0) break;
     }
-    threadMover.forgetOthers(now.tids);
-    for (const tid of now.pmd) threadMover.see(tid);
-    return { threads: done.size, moved, displaced: threadMover.takeDisplaced(), ...threadMover.trouble() };
-  };
+    this.#threadMover.forgetOthers(now.tids);
+    for (const tid of now.pmd) this.#threadMover.see(tid);
+    return this.#result(done.size, moved);
+  }
 
-  const currentMasks = (): OriginalMasks | undefined => {
-    const tids = ordinary(list());
-    const main = threadMover.current(pid);
+  #result(threads: number, moved: number): PassResult {
+    const displaced = this.#threadMover.takeDisplaced();
+    const result = { threads, moved, displaced, ...this.#threadMover.trouble() };
+    return this.#unreadable === undefined ? result : { ...result, unreadable: this.#unreadable };
+  }
+
+  /** Whether the thread count, the main thread and a quarter of the others, in turns, are as the last pass left them. */
+  isAsLeft(): boolean {
+    const { pid } = this.process;
+    const { tids } = this.#last;
+    const before = this.#identity;
+    const now = unlessUnreadable(() => this.#deps.threads.summary(pid), undefined);
+    if (now === undefined || this.#unreadable !== undefined) return false;
+    this.#identity = now.identity;
+    if (now.count !== tids.length || (before !== undefined && before !== now.identity)) return false;
+    if (!this.#threadMover.isAsSeen(pid)) return false;
+    for (let i = 0; i < Math.ceil(tids.length / CHECKS_FOR_ALL); i++) {
+      this.#cursor = (this.#cursor + 1) % tids.length;
+      const tid = tids[this.#cursor];
+      if (tid !== undefined && tid !== pid && !this.#threadMover.isAsSeen(tid)) return false;
+    }
+    return true;
+  }
+
+  /** Threads that may run on one of the CPUs now, except poll mode drivers. */
+  threadsOn(cpus: CpuSet): number[] {
+    return ordinary(this.#list()).filter((tid) => this.#threadMover.current(tid)?.intersects(cpus) === true);
+  }
+
+  /** Records the current masks, if they can be read, or uses the given ones. Call it before `apply`. */
+  remember(masks?: OriginalMasks): void {
+    this.#mode = 'managed';
+    this.#originalMasks = masks;
+    if (masks === undefined && this.#readAllThreads())
+      this.#unlessUnreadable(() => {
+        this.#originalMasks = this.#currentMasks();
+      });
+  }
+
+  #readAllThreads(): boolean {
+    this.snapshot();
+    return this.#unreadable === undefined;
+  }
+
+  /** @throws UnreadableError */
+  #currentMasks(): OriginalMasks | undefined {
+    const { pid } = this.process;
+    const main = this.#threadMover.current(pid);
     if (main === undefined) return undefined;
-    const odd = tids.flatMap((tid) => {
-      const cpus = threadMover.current(tid);
-      const start = cpus === undefined || cpus.equals(main) ? undefined : threads.start(pid, tid);
+    const odd = ordinary(this.#last).flatMap((tid) => {
+      const cpus = this.#threadMover.current(tid);
+      const start = cpus === undefined || cpus.equals(main) ? undefined : this.#deps.threads.start(pid, tid);
       return cpus === undefined || start === undefined ? [] : [{ tid, start, cpus }];
     });
     return { main, odd };
-  };
+  }
 
-  return {
-    process,
-    snapshot: list,
-    /** The masks that `remember` recorded or received. */
-    get originalMasks() {
-      return originalMasks;
-    },
-    /** CPUs that the poll mode driver threads of the last listing, which are not managed, may run on now. */
-    pmdCpus(): CpuSet {
-      let cpus = CpuSet.EMPTY;
-      for (const tid of last.pmd) cpus = cpus.union(threadMover.current(tid) ?? CpuSet.EMPTY);
-      return cpus;
-    },
-    /** A thread that is there already costs one call. @param snapshot replaces the first listing */
-    apply(target: CpuTarget, snapshot?: ThreadSnapshot): PassResult {
-      originalMasks = afterStart(originalMasks);
-      if ('only' in target) {
-        const only = target.only.intersect(deps.machine());
-        return pass(() => only, snapshot);
-      }
-      const otherwise = target.otherwise.minus(target.avoid).intersect(deps.machine());
-      return pass((mask) => {
-        const rest = mask.minus(target.avoid);
-        return rest.isEmpty ? otherwise : rest;
-      }, snapshot);
-    },
-    /** Whether the thread count, the main thread and a quarter of the others, in turns, are as the last pass left them. */
-    isAsLeft() {
-      const { tids } = last;
-      const before = identity;
-      const now = threads.summary(pid);
-      identity = now.identity;
-      if (now.count !== tids.length || (before !== undefined && before !== identity)) return false;
-      if (!threadMover.isAsSeen(pid)) return false;
-      for (let i = 0; i < Math.ceil(tids.length / CHECKS_FOR_ALL); i++) {
-        cursor = (cursor + 1) % tids.length;
-        const tid = tids[cursor];
-        if (tid !== undefined && tid !== pid && !threadMover.isAsSeen(tid)) return false;
-      }
-      return true;
-    },
-    /** Threads that may run on one of the CPUs now, except poll mode drivers. */
-    threadsOn(cpus: CpuSet): number[] {
-      const now = threads.list(pid);
-      const polling = findPmd(now);
-      return now.filter((tid) => !polling.has(tid) && threadMover.current(tid)?.intersects(cpus) === true);
-    },
-    /** Records the current masks, or uses the given ones. Call it before `apply`, which changes masks. */
-    remember(masks?: OriginalMasks) {
-      originalMasks = masks ?? currentMasks();
-    },
-    /** Restores each thread's original mask. Does nothing without recorded masks. */
-    restore(): PassResult {
-      originalMasks = afterStart(originalMasks);
-      if (originalMasks === undefined) return NOTHING_DONE;
-      const before = originalMasks;
-      return pass((_mask, tid) => originalMaskOf(before, tid, (one) => threads.start(pid, one)));
-    },
-    forget() {
-      originalMasks = undefined;
-    },
-    describe(): ThreadState[] {
-      const now = threads.list(pid);
-      const polling = findPmd(now);
-      return now.flatMap((tid) => {
-        const allowed = threadMover.current(tid);
-        if (allowed === undefined) return [];
-        const note = polling.has(tid) ? 'pmd' : threadMover.noteOf(tid);
-        return [{ tid, name: threads.name(pid, tid) ?? '', allowed, note }];
-      });
-    },
-  };
-}
+  /** Restores each thread's original mask. Does nothing without recorded masks. */
+  restore(): PassResult {
+    this.#originalMasks = this.#masksAfterStart();
+    const masks = this.#originalMasks;
+    if (masks === undefined) return NOTHING_DONE;
+    const startOf = (tid: number) => this.#deps.threads.start(this.process.pid, tid);
+    let result: PassResult | undefined;
+    this.#unlessUnreadable(() => {
+      result = this.#pass((_mask, tid) => originalMaskOf(masks, tid, startOf));
+      this.#mode = 'restoring';
+    });
+    return result ?? this.#result(0, 0);
+  }
 
-/**
- * While it starts, ovs-vswitchd confines its main thread to one CPU: 0.1 s to measure a clock, seconds to start DPDK. The
- * CPUs that it gives the thread back are its original ones; no other process moved it. Source:
- * pmd_perf_estimate_tsc_frequency in lib/dpif-netdev-perf.c and dpdk_init__ in lib/dpdk.c of Open vSwitch.
- * @returns a function from the remembered masks to those after the start
- */
-function trackStart(pid: number, threadMover: ReturnType<typeof createThreadMover>, now: () => number) {
-  const firstSeen = now();
-  let isOver = false;
-  return (masks: OriginalMasks | undefined): OriginalMasks | undefined => {
-    const left = threadMover.lastSeen(pid);
-    if (isOver || masks === undefined || left === undefined) return masks;
-    const mask = threadMover.current(pid);
-    if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return masks;
-    isOver = true;
-    if (now() - firstSeen > START_SECONDS * 1000) return masks;
-    threadMover.see(pid);
-    return mask.equals(masks.main) ? masks : { ...masks, main: mask };
-  };
+  /** Only threads that `restore` left elsewhere, in case the kernel accepts their masks now; all, if it was not called. */
+  restoreRemaining(): PassResult {
+    if (this.#mode !== 'restoring' || this.#unreadable !== undefined) return this.restore();
+    const tids = ordinary(this.snapshot());
+    const moved = this.#threadMover.repeat(tids);
+    this.#threadMover.forgetOthers(this.#last.tids);
+    return this.#result(tids.length, moved);
+  }
+
+  forget(): void {
+    this.#originalMasks = undefined;
+  }
+
+  describe(): ThreadState[] {
+    const { tids, pmd } = this.#list();
+    return tids.flatMap((tid) => {
+      const allowed = this.#threadMover.current(tid);
+      if (allowed === undefined) return [];
+      const note = pmd.has(tid) ? 'pmd' : this.#threadMover.noteOf(tid);
+      const name = unlessUnreadable(() => this.#deps.threads.name(this.process.pid, tid), undefined);
+      return [{ tid, name: name ?? '', allowed, note }];
+    });
+  }
 }
 
 function ordinary({ tids, pmd }: ThreadSnapshot): readonly number[] {

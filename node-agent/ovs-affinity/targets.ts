@@ -1,6 +1,6 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
-import { allowedCpus, type ConfirmationDeps, createConfirmation, type LeftOut, step } from './confirmation.ts';
+import { allowedCpus, Confirmation, type ConfirmationDeps, type LeftOut, step } from './confirmation.ts';
 import type { CpuTarget } from './process-affinity.ts';
 
 /** Seconds that vacated CPUs are kept clear while no source has reported their owner. */
@@ -15,118 +15,145 @@ export interface TargetsDeps extends ConfirmationDeps {
   readonly machine: () => CpuSet;
 }
 
-export type Targets = ReturnType<typeof createTargets>;
+/**
+ * The CPUs that Open vSwitch's threads should have.
+ *
+ * Owner: the passes; `vacate` of a container's start. Age: the last target is that of the last pass. Vacated CPUs stay
+ * clear until the view has shown their owner, at most for ten seconds. End: `reset`.
+ */
+export class Targets {
+  readonly #deps: TargetsDeps;
+  readonly #onGrowth: () => void;
+  readonly #confirmation: Confirmation;
+  #growthTimer: NodeJS.Timeout | undefined;
+  #lastTarget: CpuSet | undefined;
+  #why: readonly string[] = [];
+  #heldBack: readonly string[] = [];
+  #vacated: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
 
-export function createTargets(deps: TargetsDeps, onGrowth: () => void) {
-  let growth: NodeJS.Timeout | undefined;
-  let lastTarget: CpuSet | undefined;
-  let why: readonly string[] = [];
-  let heldBack: readonly string[] = [];
-  const confirmation = createConfirmation(deps);
-  let vacated: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
+  /** @param onGrowth called when the target may take CPUs that have been free for the delay */
+  constructor(deps: TargetsDeps, onGrowth: () => void) {
+    this.#deps = deps;
+    this.#onGrowth = onGrowth;
+    this.#confirmation = new Confirmation(deps);
+  }
 
-  const cancelGrowth = () => {
-    clearTimeout(growth);
-    growth = undefined;
-  };
+  /** @param pmdThreads CPUs of poll mode driver threads */
+  target(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): CpuTarget {
+    this.#refresh(view);
+    const leftOut = this.#leftOut(pmdThreads);
+    const allowed = allowedCpus(view, leftOut);
+    this.#why = allowed.why;
+    if (allowed.cpus === undefined) return this.#avoiding(view, leftOut);
+    const { growthDelay } = this.#deps;
+    const isKnown = view.holds.length === 0;
+    const growsNow = isKnown && (mayGrow || growthDelay === 0);
+    const { now: next, later } = step(growsNow ? undefined : this.#lastTarget, allowed.cpus);
+    const gain = next.minus(this.#lastTarget ?? CpuSet.EMPTY);
+    const stillUsed = gain.isEmpty ? gain : this.#confirmation.stillUsed(gain, view);
+    const now = next.minus(stillUsed);
+    if (!stillUsed.isEmpty) {
+      const text = `${stillUsed.brief}: free in the kubelet’s state, but containers that own them may still run`;
+      this.#why = [...this.#why, text];
+      this.#heldBack = [...this.#heldBack, text];
+      if (now.isEmpty) return this.#avoiding(view, leftOut, stillUsed);
+    }
+    this.#lastTarget = now;
+    // CPUs that were free before a source was lost may have an owner by now. The delay restarts when all sources
+    // answer.
+    if (later === undefined || !isKnown) this.#cancelGrowth();
+    else {
+      this.#growLater();
+      this.#why = [...this.#why, `${later.minus(now)}: free, taken within ${growthDelay} s`];
+    }
+    return { only: now };
+  }
 
-  const leftOut = (pmdThreads: CpuSet) => ({
-    pmd: pmdThreads.union(deps.pmdMask()),
-    isolated: deps.isolated(),
-    vacated: unionOf(vacated.map(({ cpus }) => cpus)),
-  });
+  /** Only moves threads off owned CPUs, and leaves the rest to another writer. */
+  ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget {
+    this.#refresh(view);
+    this.#cancelGrowth();
+    this.#lastTarget = undefined;
+    this.#why = [
+      `${view.owned}: owned by containers; the agent leaves all other CPUs to the process that also sets them`,
+    ];
+    return this.#avoiding(view, this.#leftOut(pmdThreads));
+  }
 
-  const refresh = (view: AssignmentsView) => {
-    vacated = vacated.filter(({ cpus, until }) => until > deps.now() && !cpus.isSubsetOf(view.owned));
-    confirmation.see(view);
-    heldBack = view.holds;
-  };
+  /** Keeps the CPUs clear from now on. They return like any others: after the delay, and only without an owner. */
+  vacate(cpus: CpuSet): void {
+    this.#vacated = [...this.#vacated, { cpus, until: this.#deps.now() + VACATED_SECONDS * 1000 }];
+    this.#lastTarget = this.#lastTarget?.minus(cpus);
+  }
+
+  /** The CPUs for a thread that must leave these CPUs and may run on no others. */
+  otherwise(view: AssignmentsView, pmdThreads: CpuSet): CpuSet {
+    const { pmd, vacated } = this.#leftOut(pmdThreads);
+    const rest = (view.free ?? this.#deps.machine().minus(view.owned)).minus(vacated);
+    const quiet = rest.minus(pmd);
+    return quiet.isEmpty ? rest : quiet;
+  }
+
+  /** Whether the target has changed merely because time has passed. */
+  isDue(): boolean {
+    return this.#confirmation.isDue() || this.#vacated.some(({ until }) => until <= this.#deps.now());
+  }
+
+  get lastTarget(): CpuSet | undefined {
+    return this.#lastTarget;
+  }
+
+  get why(): readonly string[] {
+    return this.#why;
+  }
+
+  /** Whether the containers' cgroups can be read now, to confirm that free CPUs are free. */
+  get readsContainers(): boolean {
+    return this.#deps.containers() !== undefined;
+  }
+
+  /** Why the last target adds no CPUs, or has fewer than the kubelet reports as free. */
+  get heldBack(): readonly string[] {
+    return this.#heldBack;
+  }
+
+  reset(): void {
+    this.#cancelGrowth();
+    this.#lastTarget = undefined;
+    this.#why = [];
+    this.#heldBack = [];
+    this.#vacated = [];
+  }
+
+  #refresh(view: AssignmentsView): void {
+    this.#vacated = this.#vacated.filter(({ cpus, until }) => until > this.#deps.now() && !cpus.isSubsetOf(view.owned));
+    this.#confirmation.see(view);
+    this.#heldBack = view.holds;
+  }
+
+  #leftOut(pmdThreads: CpuSet): LeftOut {
+    return {
+      pmd: pmdThreads.union(this.#deps.pmdMask()),
+      isolated: this.#deps.isolated(),
+      vacated: unionOf(this.#vacated.map(({ cpus }) => cpus)),
+    };
+  }
 
   /** A target off all CPUs that have or may have an owner. */
-  const avoiding = (view: AssignmentsView, out: LeftOut, stillUsed = CpuSet.EMPTY): CpuTarget => {
-    const avoid = unionOf([view.owned, out.vacated, stillUsed]);
-    return { avoid, otherwise: deps.machine().minus(avoid).minus(out.pmd) };
-  };
+  #avoiding(view: AssignmentsView, { pmd, vacated }: LeftOut, stillUsed = CpuSet.EMPTY): CpuTarget {
+    const avoid = unionOf([view.owned, vacated, stillUsed]);
+    return { avoid, otherwise: this.#deps.machine().minus(avoid).minus(pmd) };
+  }
 
-  return {
-    /** @param pmdThreads CPUs of poll mode driver threads */
-    target(view: AssignmentsView, pmdThreads: CpuSet, mayGrow: boolean): CpuTarget {
-      refresh(view);
-      const out = leftOut(pmdThreads);
-      const allowed = allowedCpus(view, out);
-      why = allowed.why;
-      if (allowed.cpus === undefined) return avoiding(view, out);
-      const isKnown = view.holds.length === 0;
-      const growsNow = isKnown && (mayGrow || deps.growthDelay === 0);
-      const { now: next, later } = step(growsNow ? undefined : lastTarget, allowed.cpus);
-      const gain = next.minus(lastTarget ?? CpuSet.EMPTY);
-      const stillUsed = gain.isEmpty ? gain : confirmation.stillUsed(gain, view);
-      const now = next.minus(stillUsed);
-      if (!stillUsed.isEmpty) {
-        const text = `${stillUsed.brief}: free in the kubelet’s state, but containers that own them may still run`;
-        why = [...why, text];
-        heldBack = [...heldBack, text];
-        if (now.isEmpty) return avoiding(view, out, stillUsed);
-      }
-      lastTarget = now;
-      // CPUs that were free before a source was lost may have an owner by now. The delay restarts when all sources
-      // answer.
-      if (later === undefined || !isKnown) cancelGrowth();
-      else {
-        growth ??= setTimeout(() => {
-          growth = undefined;
-          onGrowth();
-        }, deps.growthDelay * 1000);
-        why = [...why, `${later.minus(now)}: free, taken within ${deps.growthDelay} s`];
-      }
-      return { only: now };
-    },
+  #growLater(): void {
+    this.#growthTimer ??= setTimeout(() => {
+      this.#growthTimer = undefined;
+      this.#onGrowth();
+    }, this.#deps.growthDelay * 1000);
+  }
 
-    /** Only moves threads off owned CPUs, and leaves the rest to another writer. */
-    ownedOnly(view: AssignmentsView, pmdThreads: CpuSet): CpuTarget {
-      refresh(view);
-      cancelGrowth();
-      lastTarget = undefined;
-      why = [`${view.owned}: owned by containers; the agent leaves all other CPUs to the process that also sets them`];
-      return avoiding(view, leftOut(pmdThreads));
-    },
-
-    /** Keeps the CPUs clear from now on. They return like any others: after the delay, and only without an owner. */
-    vacate(cpus: CpuSet) {
-      vacated = [...vacated, { cpus, until: deps.now() + VACATED_SECONDS * 1000 }];
-      lastTarget = lastTarget?.minus(cpus);
-    },
-
-    /** The CPUs for a thread that must leave these CPUs and may run on no others. */
-    otherwise(view: AssignmentsView, pmdThreads: CpuSet): CpuSet {
-      const { pmd, vacated: cleared } = leftOut(pmdThreads);
-      const rest = (view.free ?? deps.machine().minus(view.owned)).minus(cleared);
-      const quiet = rest.minus(pmd);
-      return quiet.isEmpty ? rest : quiet;
-    },
-
-    /** Whether the target has changed merely because time has passed. */
-    isDue: () => confirmation.isDue() || vacated.some(({ until }) => until <= deps.now()),
-    get lastTarget() {
-      return lastTarget;
-    },
-    get why(): readonly string[] {
-      return why;
-    },
-    /** Whether the containers' cgroups can be read now, to confirm that free CPUs are free. */
-    get readsContainers() {
-      return deps.containers() !== undefined;
-    },
-    /** Why the last target adds no CPUs, or has fewer than the kubelet reports as free. */
-    get heldBack(): readonly string[] {
-      return heldBack;
-    },
-    reset() {
-      cancelGrowth();
-      lastTarget = undefined;
-      why = [];
-      heldBack = [];
-      vacated = [];
-    },
-  };
+  #cancelGrowth(): void {
+    clearTimeout(this.#growthTimer);
+    this.#growthTimer = undefined;
+  }
 }

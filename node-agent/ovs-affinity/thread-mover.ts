@@ -1,6 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { allowedOf, type Threads } from '../processes/proc.ts';
+import type { OriginalMasks } from './saved-masks.ts';
 
 /** The kernel's answer to a target that it did not apply as requested: the request is not repeated. */
 interface Settled {
@@ -11,77 +12,140 @@ interface Settled {
 
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 
-export function createThreadMover(affinity: ThreadAffinity) {
-  const settled = new Map<number, Settled>();
-  const seen = new Map<number, CpuSet>();
-  let displaced = 0;
+/**
+ * Sets the masks of one process's threads. Owner: the pass over that process. Age: a thread's mask as last read, in a
+ * pass or a check; the kernel's answer to a target, while target and mask are the same. End: with the thread.
+ */
+export class ThreadMover {
+  readonly #affinity: ThreadAffinity;
+  readonly #settled = new Map<number, Settled>();
+  readonly #seen = new Map<number, CpuSet>();
+  #displaced = 0;
 
-  const current = (tid: number) => allowedOf(affinity, tid);
+  constructor(affinity: ThreadAffinity) {
+    this.#affinity = affinity;
+  }
 
-  const see = (tid: number): CpuSet | undefined => {
-    const mask = current(tid);
-    if (mask !== undefined) seen.set(tid, mask);
+  current(tid: number): CpuSet | undefined {
+    return allowedOf(this.#affinity, tid);
+  }
+
+  see(tid: number): CpuSet | undefined {
+    const mask = this.current(tid);
+    if (mask !== undefined) this.#seen.set(tid, mask);
     return mask;
-  };
+  }
+
+  lastSeen(tid: number): CpuSet | undefined {
+    return this.#seen.get(tid);
+  }
+
+  /** @returns whether the thread's mask changed */
+  move(tid: number, targetOf: TargetOf): boolean {
+    const left = this.#seen.get(tid);
+    const mask = this.see(tid);
+    if (mask === undefined) return false;
+    const target = targetOf(mask, tid);
+    const effective = mask.equals(target) ? mask : this.#put(tid, mask, target);
+    if (effective.equals(target)) {
+      this.#settled.delete(tid);
+      // If the kernel does not accept the target, a cpuset changed the mask, not another process.
+      if (left !== undefined && !mask.equals(left)) this.#displaced++;
+    }
+    return !effective.equals(mask);
+  }
 
   /** @returns the resulting mask: the old one if the kernel refuses the target or has refused it before */
-  const put = (tid: number, mask: CpuSet, target: CpuSet): CpuSet => {
-    const before = settled.get(tid);
+  #put(tid: number, mask: CpuSet, target: CpuSet): CpuSet {
+    const before = this.#settled.get(tid);
     if (before?.target.equals(target) && before.effective.equals(mask)) return mask;
     try {
-      affinity.set(tid, target.toWords(1));
+      this.#affinity.set(tid, target.toWords(1));
     } catch (error) {
       if (!(error instanceof SyscallError)) throw error;
-      if (error.code !== 'ESRCH') settled.set(tid, { target, effective: mask, refused: error.code });
+      if (error.code !== 'ESRCH') this.#settled.set(tid, { target, effective: mask, refused: error.code });
       return mask;
     }
-    const effective = see(tid) ?? target;
-    if (!effective.equals(target)) settled.set(tid, { target, effective });
+    const effective = this.see(tid) ?? target;
+    if (!effective.equals(target)) this.#settled.set(tid, { target, effective });
     return effective;
-  };
+  }
 
-  return {
-    current,
-    see,
-    lastSeen: (tid: number) => seen.get(tid),
-    /** @returns whether the thread's mask changed */
-    move(tid: number, targetOf: TargetOf): boolean {
-      const left = seen.get(tid);
-      const mask = see(tid);
-      if (mask === undefined) return false;
-      const target = targetOf(mask, tid);
-      const effective = mask.equals(target) ? mask : put(tid, mask, target);
-      if (effective.equals(target)) {
-        settled.delete(tid);
-        // If the kernel does not accept the target, a cpuset changed the mask, not another process.
-        if (left !== undefined && !mask.equals(left)) displaced++;
-      }
-      return !effective.equals(mask);
-    },
-    takeDisplaced(): number {
-      const count = displaced;
-      displaced = 0;
-      return count;
-    },
-    isAsSeen(tid: number): boolean {
-      const mask = current(tid);
-      const before = seen.get(tid);
-      return mask === undefined || before === undefined ? mask === before : mask.equals(before);
-    },
-    forgetOthers(tids: readonly number[]): void {
-      if (seen.size <= tids.length && settled.size === 0) return;
-      const alive = new Set(tids);
-      for (const threads of [settled, seen]) for (const tid of threads.keys()) if (!alive.has(tid)) threads.delete(tid);
-    },
-    trouble(): { readonly clipped: number; readonly errors: readonly string[] } {
-      const errors = [...settled.values()].map(({ refused }) => refused).filter((code) => code !== undefined);
-      return { clipped: settled.size - errors.length, errors };
-    },
-    noteOf(tid: number): string | undefined {
-      const answer = settled.get(tid);
-      return answer === undefined ? undefined : (answer.refused ?? 'clipped');
-    },
-  };
+  /** Requests again what the kernel did not apply, of threads that are still where it left them. @returns moved threads */
+  repeat(tids: readonly number[]): number {
+    let moved = 0;
+    for (const tid of tids) {
+      const answer = this.#settled.get(tid);
+      if (answer === undefined) continue;
+      this.#settled.delete(tid);
+      if (this.current(tid)?.equals(answer.effective) === true && this.move(tid, () => answer.target)) moved++;
+    }
+    return moved;
+  }
+
+  takeDisplaced(): number {
+    const count = this.#displaced;
+    this.#displaced = 0;
+    return count;
+  }
+
+  isAsSeen(tid: number): boolean {
+    const mask = this.current(tid);
+    const before = this.#seen.get(tid);
+    return mask === undefined || before === undefined ? mask === before : mask.equals(before);
+  }
+
+  forgetOthers(tids: readonly number[]): void {
+    if (this.#seen.size <= tids.length && this.#settled.size === 0) return;
+    const alive = new Set(tids);
+    for (const threads of [this.#settled, this.#seen])
+      for (const tid of threads.keys()) if (!alive.has(tid)) threads.delete(tid);
+  }
+
+  trouble(): { readonly clipped: number; readonly errors: readonly string[] } {
+    const errors = [...this.#settled.values()].map(({ refused }) => refused).filter((code) => code !== undefined);
+    return { clipped: this.#settled.size - errors.length, errors };
+  }
+
+  noteOf(tid: number): string | undefined {
+    const answer = this.#settled.get(tid);
+    return answer === undefined ? undefined : (answer.refused ?? 'clipped');
+  }
+}
+
+/** Maximum seconds after the first sight of an ovs-vswitchd in which a change of its main thread may be part of its start. */
+const START_SECONDS = 60;
+
+/**
+ * While it starts, ovs-vswitchd confines its main thread to one CPU: 0.1 s to measure a clock, seconds to start DPDK. The
+ * CPUs that it gives the thread back are its original ones; no other process moved it. Source:
+ * pmd_perf_estimate_tsc_frequency in lib/dpif-netdev-perf.c and dpdk_init__ in lib/dpdk.c of Open vSwitch.
+ */
+export class DaemonStart {
+  readonly #pid: number;
+  readonly #threadMover: ThreadMover;
+  readonly #now: () => number;
+  readonly #firstSeen: number;
+  #isOver = false;
+
+  constructor(pid: number, threadMover: ThreadMover, now: () => number) {
+    this.#pid = pid;
+    this.#threadMover = threadMover;
+    this.#now = now;
+    this.#firstSeen = now();
+  }
+
+  /** @returns from the remembered masks, those after the start */
+  masksAfter(masks: OriginalMasks | undefined): OriginalMasks | undefined {
+    const left = this.#threadMover.lastSeen(this.#pid);
+    if (this.#isOver || masks === undefined || left === undefined) return masks;
+    const mask = this.#threadMover.current(this.#pid);
+    if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return masks;
+    this.#isOver = true;
+    if (this.#now() - this.#firstSeen > START_SECONDS * 1000) return masks;
+    this.#threadMover.see(this.#pid);
+    return mask.equals(masks.main) ? masks : { ...masks, main: mask };
+  }
 }
 
 /** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
@@ -90,24 +154,38 @@ const NAME_FINAL_MILLISECONDS = 1000;
 /**
  * Finds the poll mode driver threads of an ovs-vswitchd, which OVS pins itself, by their names: pmd-c<core>/id:<n>.
  * Source: dp_netdev_configure_pmd and reload in lib/dpif-netdev.c of Open vSwitch.
+ *
+ * Owner: the listing of that process. Age: a name is read until it is final. End: with the thread.
  */
-export function createPmdFinder(pid: number, threads: Threads, now: () => number) {
-  const seen = new Map<number, { readonly first: number; readonly isPmd: boolean; readonly final: boolean }>();
-  return (tids: readonly number[]): ReadonlySet<number> => {
+export class PmdFinder {
+  readonly #pid: number;
+  readonly #threads: Pick<Threads, 'name'>;
+  readonly #now: () => number;
+  readonly #seen = new Map<number, { readonly first: number; readonly isPmd: boolean; readonly isFinal: boolean }>();
+
+  constructor(pid: number, threads: Pick<Threads, 'name'>, now: () => number) {
+    this.#pid = pid;
+    this.#threads = threads;
+    this.#now = now;
+  }
+
+  /** @throws UnreadableError */
+  find(tids: readonly number[]): ReadonlySet<number> {
+    const seen = this.#seen;
     const alive = new Set(tids);
     for (const tid of seen.keys()) if (!alive.has(tid)) seen.delete(tid);
-    const at = now();
+    const at = this.#now();
     const pmd = new Set<number>();
     for (const tid of tids) {
       let entry = seen.get(tid);
-      if (entry?.final !== true) {
-        const isPmd = /^pmd-c\d/.test(threads.name(pid, tid) ?? '');
+      if (entry?.isFinal !== true) {
+        const isPmd = /^pmd-c\d/.test(this.#threads.name(this.#pid, tid) ?? '');
         const first = entry?.first ?? at;
-        entry = { first, isPmd, final: isPmd || at - first >= NAME_FINAL_MILLISECONDS };
+        entry = { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_MILLISECONDS };
         seen.set(tid, entry);
       }
       if (entry.isPmd) pmd.add(tid);
     }
     return pmd;
-  };
+  }
 }

@@ -1,11 +1,14 @@
-import { closeSync, existsSync, openSync, readdirSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { resultOrNone } from '../../model/json.ts';
-import { readHead } from '../files/bounded-file.ts';
-
-/** Version 1 or 2, either driver. Writes only the cpuset of an existing `housekeeping` cgroup, and creates none. */
-export type CgroupTree = ReturnType<typeof createCgroupTree>;
+import {
+  directoriesIn,
+  ifPresent,
+  readIfPresent,
+  statIfPresent,
+  UnreadableError,
+  unlessUnreadable,
+} from './readable.ts';
 
 /** The CPUs that the kubelet gave to running containers, except containers whose cpuset is empty. */
 export interface ContainerCpus {
@@ -32,93 +35,114 @@ const CLASS = /(?:^|[-/])(?:burstable|besteffort)(?:\.slice)?$/;
 const POD = /(?:^|-)pod[0-9a-f][-_0-9a-f]+(?:\.slice)?$/;
 const KUBEPODS = /^(?:.+-)?kubepods(?:\.slice)?$/;
 
-/** @param root the mount point of cgroups: /sys/fs/cgroup of the host */
-export function createCgroupTree(root: string) {
-  const version = existsSync(join(root, 'cgroup.controllers')) ? 2 : 1;
-  const top = version === 2 ? root : join(root, 'cpuset');
-  // Requested CPUs may be offline; the effective ones are in a separate file.
-  const effective = version === 2 ? ['cpuset.cpus.effective'] : ['cpuset.effective_cpus', 'cpuset.cpus'];
-  let bases = findBases(top);
+/**
+ * The cgroups below a mount point, of version 1 or 2 and either driver. It writes only the cpuset of an existing
+ * `housekeeping` cgroup, and creates none. Its methods return undefined for a cgroup that does not exist, and throw
+ * UnreadableError if that is unknown.
+ *
+ * Owner: the kubelet, the runtime and virt-handler. Age: read at each call, except where the kubelet's topmost cgroups
+ * are, which is looked up again for a pod that is not there. End: with this process.
+ */
+export class CgroupTree {
+  readonly version: 1 | 2;
+  readonly #root: string;
+  readonly #top: string;
+  /** The names of the file with the CPUs in use: requested ones may be offline. */
+  readonly #effective: readonly string[];
+  #bases: readonly string[] = [];
+  #dpdkCpus = CpuSet.EMPTY;
 
-  const podDirectory = (uid: string): string | undefined =>
-    bases.flatMap((base) => podPaths(base, uid)).find((path) => existsSync(path));
+  /** @param root the mount point of cgroups: /sys/fs/cgroup of the host */
+  constructor(root: string) {
+    this.#root = root;
+    this.version = existsSync(join(root, 'cgroup.controllers')) ? 2 : 1;
+    this.#top = this.version === 2 ? root : join(root, 'cpuset');
+    this.#effective = this.version === 2 ? ['cpuset.cpus.effective'] : ['cpuset.effective_cpus', 'cpuset.cpus'];
+  }
 
-  return {
-    version,
+  /** The cgroup of a container's processes. */
+  container(podUID: string, containerId: string): string | undefined {
+    let pod = this.#podDirectory(podUID);
+    if (pod === undefined) {
+      // The kubelet creates its cgroups when it starts, possibly after the agent.
+      this.#bases = findBases(this.#top);
+      pod = this.#podDirectory(podUID);
+    }
+    const name = pod && directoriesIn(pod).find((entry) => isOf(entry, containerId));
+    if (pod === undefined || name === undefined) return undefined;
+    const inner = join(pod, name, CRUN_LEVEL);
+    return isPresent(inner) ? inner : join(pod, name);
+  }
 
-    /** The cgroup of a container's processes; undefined if there is none. */
-    container(podUID: string, containerId: string) {
-      let pod = podDirectory(podUID);
-      if (pod === undefined) {
-        // The kubelet creates its cgroups when it starts, possibly after the agent.
-        bases = findBases(top);
-        pod = podDirectory(podUID);
+  #podDirectory(uid: string): string | undefined {
+    return this.#bases.flatMap((base) => podPaths(base, uid)).find(isPresent);
+  }
+
+  /** Ids of the first processes in a container, including cgroups below it. */
+  processes(container: string): number[] | undefined {
+    const own = ids(join(container, 'cgroup.procs'));
+    if (own === undefined) return undefined;
+    // Version 1 lists a process wherever one of its threads is; version 2 lists it above the threaded cgroups.
+    const below = this.version === 1 ? (ids(join(container, HOUSEKEEPING, 'cgroup.procs')) ?? []) : [];
+    return [...new Set([...own.slice(0, MAX_PROCESSES), ...below.slice(0, MAX_PROCESSES)])];
+  }
+
+  /** The CPUs that a container may use now. */
+  cpuset(container: string): CpuSet | undefined {
+    // If the controller is not enabled for pods, the CPUs of the nearest cgroup above are effective.
+    for (let at = container; at.startsWith(this.#top); at = dirname(at)) {
+      for (const name of this.#effective) {
+        const set = cpus(join(at, name));
+        if (set !== undefined) return set;
       }
-      const name = pod && directories(pod).find((entry) => isOf(entry, containerId));
-      if (pod === undefined || name === undefined) return undefined;
-      const inner = join(pod, name, CRUN_LEVEL);
-      return existsSync(inner) ? inner : join(pod, name);
-    },
+      if (!isPresent(container)) return undefined;
+    }
+    return undefined;
+  }
 
-    /** Ids of the first processes in a container, including cgroups below it; undefined if it has ended. */
-    processes(container: string) {
-      const own = ids(join(container, 'cgroup.procs'));
-      if (own === undefined) return undefined;
-      // Version 1 lists a process wherever one of its threads is; version 2 lists it above the threaded cgroups.
-      const below = version === 1 ? (ids(join(container, HOUSEKEEPING, 'cgroup.procs')) ?? []) : [];
-      return [...new Set([...own.slice(0, MAX_PROCESSES), ...below.slice(0, MAX_PROCESSES)])];
-    },
-
-    /** The CPUs that a container may use now; undefined if it has ended. */
-    cpuset(container: string) {
-      // If the controller is not enabled for pods, the CPUs of the nearest cgroup above are effective.
-      for (let at = container; at.startsWith(top); at = dirname(at)) {
-        for (const name of effective) {
-          const set = cpus(join(at, name));
-          if (set !== undefined) return set;
-        }
-        if (!existsSync(container)) return undefined;
-      }
-      return undefined;
-    },
-
-    dedicatedToDpdk: (): CpuSet => cpus(join(root, DPDK_CPUS)) ?? CpuSet.EMPTY,
-
-    /** The CPUs of all running containers; undefined if there are no kubelet cgroups. */
-    containers() {
-      bases = findBases(top);
-      if (bases.length === 0) return undefined;
-      const classes = bases.flatMap((base) => below(base).filter((path) => CLASS.test(path)));
-      return { guaranteed: bases.flatMap(setsOfPods), others: distinct(classes.flatMap(setsOfPods)) };
-    },
-
-    /** The CPUs of virt-handler's cgroup below a container; undefined if there is none. */
-    housekeeping(container: string) {
-      const file = join(container, HOUSEKEEPING, 'cpuset.cpus');
-      // Most containers have none, and an error would cost ten times as much as this check.
-      return existsSync(file) ? cpus(file) : undefined;
-    },
-
-    /** Sets the CPUs of that cgroup. @throws a system error */
-    setHousekeeping(container: string, set: CpuSet) {
-      // Opens without creating: the agent creates no cgroup.
-      const file = openSync(join(container, HOUSEKEEPING, 'cpuset.cpus'), 'r+');
-      try {
-        writeSync(file, set.toString());
-      } finally {
-        closeSync(file);
-      }
-    },
+  /** The last ones that could be read. */
+  readonly dedicatedToDpdk = (): CpuSet => {
+    const read = () => cpus(join(this.#root, DPDK_CPUS)) ?? CpuSet.EMPTY;
+    this.#dpdkCpus = unlessUnreadable(read, this.#dpdkCpus);
+    return this.#dpdkCpus;
   };
+
+  /** The CPUs of all running containers; undefined if the kubelet's cgroups are missing or not all can be read. */
+  readonly containers = (): ContainerCpus | undefined => unlessUnreadable(() => this.#containers(), undefined);
+
+  #containers(): ContainerCpus | undefined {
+    this.#bases = findBases(this.#top);
+    if (this.#bases.length === 0) return undefined;
+    const classes = this.#bases.flatMap((base) => below(base).filter((path) => CLASS.test(path)));
+    return { guaranteed: this.#bases.flatMap(setsOfPods), others: distinct(classes.flatMap(setsOfPods)) };
+  }
+
+  /** The CPUs of virt-handler's cgroup below a container. */
+  housekeeping(container: string): CpuSet | undefined {
+    const file = join(container, HOUSEKEEPING, 'cpuset.cpus');
+    // Most containers have none, and an error would cost ten times as much as this check.
+    return isPresent(file) ? cpus(file) : undefined;
+  }
+
+  /** Sets the CPUs of that cgroup. @throws a system error */
+  setHousekeeping(container: string, set: CpuSet): void {
+    // Opens without creating: the agent creates no cgroup.
+    const file = openSync(join(container, HOUSEKEEPING, 'cpuset.cpus'), 'r+');
+    try {
+      writeSync(file, set.toString());
+    } finally {
+      closeSync(file);
+    }
+  }
 }
 
 /** The kubelet's topmost cgroups: at the root, or one level down if --cgroup-root is set. */
 function findBases(top: string): string[] {
-  const first = directories(top);
+  const first = directoriesIn(top);
   const bases = first.filter((name) => KUBEPODS.test(name)).map((name) => join(top, name));
   if (bases.length > 0) return bases;
   return first.flatMap((name) =>
-    directories(join(top, name))
+    directoriesIn(join(top, name))
       .filter((inner) => KUBEPODS.test(inner))
       .map((inner) => join(top, name, inner)),
   );
@@ -147,11 +171,11 @@ function isPopulated(container: string): boolean {
   const events = read(join(container, 'cgroup.events'));
   if (events !== undefined) return /^populated 1$/m.test(events);
   if ((read(join(container, 'cgroup.procs')) ?? '') !== '') return true;
-  return directories(container).some((name) => isPopulated(join(container, name)));
+  return directoriesIn(container).some((name) => isPopulated(join(container, name)));
 }
 
 function below(path: string): string[] {
-  return directories(path).map((name) => join(path, name));
+  return directoriesIn(path).map((name) => join(path, name));
 }
 
 /** The possible paths of a pod in each QoS class. The systemd driver repeats the parents' names and replaces dashes. */
@@ -171,9 +195,8 @@ function isOf(entry: string, containerId: string): boolean {
   return entry === containerId || (entry.endsWith(`-${containerId}.scope`) && !entry.includes('-conmon-'));
 }
 
-function directories(path: string): string[] {
-  const entries = resultOrNone(() => readdirSync(path, { withFileTypes: true })) ?? [];
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+function isPresent(path: string): boolean {
+  return statIfPresent(path) !== undefined;
 }
 
 /** If the file exceeds the limit, the last id may be incomplete and is dropped. */
@@ -183,12 +206,14 @@ function ids(file: string): number[] | undefined {
   return whole?.split('\n').filter(Boolean).map(Number);
 }
 
-/** Undefined for a list that exceeds the limit. */
+/** A list that is torn or exceeds the limit is unreadable. */
 function cpus(file: string): CpuSet | undefined {
   const text = read(file);
-  return text === undefined || text.length >= MAX_BYTES ? undefined : CpuSet.parse(text);
+  if (text === undefined) return undefined;
+  if (text.length >= MAX_BYTES) throw new UnreadableError(file, new Error(`larger than ${MAX_BYTES} bytes`));
+  return ifPresent(file, () => CpuSet.parse(text));
 }
 
 function read(file: string): string | undefined {
-  return resultOrNone(() => readHead(file, MAX_BYTES));
+  return readIfPresent(file, MAX_BYTES);
 }

@@ -43,82 +43,103 @@ export function findGuest(pids: readonly number[], parts: GuestParts): QemuGuest
   const guests = pids
     .filter((pid) => parts.processes.name(pid)?.startsWith('qemu') === true)
     .slice(0, MAX_GUESTS)
-    .map((pid) => createGuest(pid, parts))
+    .map((pid) => QemuGuest.find(pid, parts))
     .filter((guest) => guest !== undefined);
   for (const guest of guests) {
     guest.list();
-    if (guest.isReady()) return guest;
+    if (guest.isReady) return guest;
   }
   return guests[0];
 }
 
-export type QemuGuest = NonNullable<ReturnType<typeof createGuest>>;
+/**
+ * One QEMU process. Owner: the launcher's pinning. Age: `list` reads CPUs each time, and names until they are final. End: with
+ * the process; another one with its id is another guest.
+ */
+export class QemuGuest {
+  readonly pid: number;
+  /** When it started; together with the id it identifies one process permanently. */
+  readonly start: number;
+  readonly #parts: GuestParts;
+  /** Equal for the same process; it may change for the same process. */
+  #identity: number | undefined;
+  readonly #namedThreads = new Map<number, NamedThread>();
+  #isReady = false;
 
-function createGuest(pid: number, { affinity, threads, processes, now }: GuestParts) {
-  let identity = processes.identity(pid);
-  const start = processes.start(pid);
-  if (start === undefined) return undefined;
-  const namedThreads = new Map<number, NamedThread>();
-  let isReady = false;
+  private constructor(pid: number, start: number, parts: GuestParts) {
+    this.pid = pid;
+    this.start = start;
+    this.#parts = parts;
+    this.#identity = parts.processes.identity(pid);
+  }
 
-  const nameOf = (tid: number, at: number) => {
-    const before = namedThreads.get(tid);
+  /** Undefined if the process has ended. @throws UnreadableError */
+  static find(pid: number, parts: GuestParts): QemuGuest | undefined {
+    const start = parts.processes.start(pid);
+    return start === undefined ? undefined : new QemuGuest(pid, start, parts);
+  }
+
+  /** Whether it had vCPU threads at the last check. */
+  get isReady(): boolean {
+    return this.#isReady;
+  }
+
+  /** @throws UnreadableError */
+  isAlive(): boolean {
+    const { processes } = this.#parts;
+    const identity = processes.identity(this.pid);
+    if (identity !== undefined && identity === this.#identity) return true;
+    if (processes.start(this.pid) !== this.start) return false;
+    this.#identity = identity;
+    return true;
+  }
+
+  /** Moves only this guest's threads. Use it at once: it verifies the process, and each thread before its move. */
+  readonly affinity = (): ThreadAffinity => {
+    const { affinity, threads } = this.#parts;
+    let alive: boolean | undefined;
+    return {
+      get: affinity.get,
+      set: (tid, words) => {
+        alive ??= this.isAlive();
+        if (!alive || !threads.has(this.pid, tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
+        affinity.set(tid, words);
+      },
+    };
+  };
+
+  /** @throws UnreadableError */
+  list(): GuestThread[] {
+    const at = this.#parts.now();
+    const tids = this.#parts.threads.list(this.pid);
+    const named = this.#namedThreads;
+    if (named.size > tids.length) {
+      const alive = new Set(tids);
+      for (const tid of named.keys()) if (!alive.has(tid)) named.delete(tid);
+    }
+    const readings = tids.map((tid) => this.#readThread(tid, at)).filter((thread) => thread !== undefined);
+    this.#isReady = readings.some(({ role }) => role.kind === 'vcpu');
+    return readings;
+  }
+
+  #readThread(tid: number, at: number): GuestThread | undefined {
+    const thread = this.#nameOf(tid, at);
+    const allowed = thread && allowedOf(this.#parts.affinity, tid);
+    if (thread === undefined || allowed === undefined) return undefined;
+    return { tid, name: thread.name, role: thread.role, allowed };
+  }
+
+  #nameOf(tid: number, at: number): NamedThread | undefined {
+    const before = this.#namedThreads.get(tid);
     const isSettled =
       before?.role.kind !== 'emulator' ||
       at - before.first >= NAME_FINAL_MILLISECONDS ||
       at - before.read < RECENT_MILLISECONDS;
     if (before !== undefined && isSettled) return before;
-    const name = threads.name(pid, tid);
+    const name = this.#parts.threads.name(this.pid, tid);
     if (name === undefined) return undefined;
     const thread = { name, role: qemuThreadRole(name), first: before?.first ?? at, read: at };
-    namedThreads.set(tid, thread);
+    this.#namedThreads.set(tid, thread);
     return thread;
-  };
-
-  const readThread = (tid: number, at: number): GuestThread | undefined => {
-    const thread = nameOf(tid, at);
-    const allowed = thread && allowedOf(affinity, tid);
-    if (thread === undefined || allowed === undefined) return undefined;
-    return { tid, name: thread.name, role: thread.role, allowed };
-  };
-
-  const isAlive = () => {
-    const now = processes.identity(pid);
-    if (now !== undefined && now === identity) return true;
-    if (processes.start(pid) !== start) return false;
-    identity = now;
-    return true;
-  };
-
-  return {
-    pid,
-    /** When it started; together with the id it identifies one process permanently. */
-    start,
-    /** Moves only this guest's threads. Use it at once: it verifies the process, and each thread before its move. */
-    affinity(): ThreadAffinity {
-      let alive: boolean | undefined;
-      return {
-        get: affinity.get,
-        set(tid, words) {
-          alive ??= isAlive();
-          if (!alive || !threads.has(pid, tid)) throw new SyscallError('sched_setaffinity', tid, ESRCH);
-          affinity.set(tid, words);
-        },
-      };
-    },
-    /** Whether it had vCPU threads at the last check. */
-    isReady: () => isReady,
-    isAlive,
-    list(): GuestThread[] {
-      const at = now();
-      const tids = threads.list(pid);
-      if (namedThreads.size > tids.length) {
-        const alive = new Set(tids);
-        for (const tid of namedThreads.keys()) if (!alive.has(tid)) namedThreads.delete(tid);
-      }
-      const readings = tids.map((tid) => readThread(tid, at)).filter((thread) => thread !== undefined);
-      isReady = readings.some(({ role }) => role.kind === 'vcpu');
-      return readings;
-    },
-  };
+  }
 }

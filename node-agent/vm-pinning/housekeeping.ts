@@ -36,58 +36,45 @@ export interface ContainerState {
  * IO thread's pin is not visible while its CPU is outside; older kernels forget the pin, so the agent computes it as
  * the launcher did. It keeps only the last value that virt-handler wrote and the pins computed from it, until those
  * CPUs change.
+ *
+ * Owner: virt-handler wrote the value, and the launcher the pins. Age: while container and vCPUs have the same CPUs. End:
+ * when these change, and with the guest.
  */
-export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
-  let about = '';
+export class Housekeeping {
+  readonly #parts: HousekeepingParts;
+  #about = '';
   /** The CPUs that virt-handler put into the cgroup: those of its emulator pin. */
-  let written: CpuSet | undefined;
-  let ioPins: ReadonlyMap<number, CpuSet> = new Map();
+  #written: CpuSet | undefined;
+  #ioPins: ReadonlyMap<number, CpuSet> = new Map();
 
-  /** @returns the problem, if writing failed */
-  const widen = (path: string, current: CpuSet, free: CpuSet): string | undefined => {
-    written = current;
-    try {
-      tree.setHousekeeping(path, free);
-      return undefined;
-    } catch (error) {
-      return `setting the cgroup housekeeping to CPUs ${free.brief} failed: ${(error as Error).message}`;
-    }
-  };
+  constructor(parts: HousekeepingParts) {
+    this.#parts = parts;
+  }
 
-  const computeIoPins = ({ cpuset, host }: ContainerState, vcpus: readonly number[], io: readonly GuestThread[]) => {
-    if (ioPins.size > 0 || host === undefined || written === undefined) return;
-    const seen = { container: cpuset, host, vcpus, ioThreads: io.length, emulator: written };
-    const pins = ioThreadPins(seen) ?? [];
-    const inOrder = [...io].sort((a, b) => poolNumber(a) - poolNumber(b));
-    ioPins = new Map(pins.map((cpu, i) => [inOrder[i]?.tid ?? 0, CpuSet.of([cpu])]));
-  };
-
-  /** @returns undefined if the emulator has no CPUs of its own, or not every vCPU is pinned to one CPU (yet) */
-  return (state: ContainerState): HousekeepingOutcome | undefined => {
+  /**
+   * @returns undefined if the emulator has no CPUs of its own, or not every vCPU is pinned to one CPU (yet)
+   * @throws UnreadableError
+   */
+  keep(state: ContainerState): HousekeepingOutcome | undefined {
     const { path, cpuset } = state;
-    const current = tree.housekeeping(path);
+    const current = this.#parts.tree.housekeeping(path);
     const vcpus = pinnedVcpus(state.threads);
     const free = cpuset.minus(CpuSet.of(vcpus));
     if (current === undefined || vcpus.length === 0 || free.isEmpty) return undefined;
-    if (about !== `${cpuset} ${vcpus}`) {
-      about = `${cpuset} ${vcpus}`;
-      written = undefined;
-      ioPins = new Map();
-    }
-
+    this.#forgetIfChanged(`${cpuset} ${vcpus}`);
     const isAsWanted = current.equals(free);
-    const problem = isAsWanted ? undefined : widen(path, current, free);
+    const problem = isAsWanted ? undefined : this.#widen(path, current, free);
     const threads = isAsWanted ? state.threads : state.guest.list();
     const io = threads.filter(({ role }) => role.kind === 'io');
-    if (io.some(({ allowed }) => allowed.equals(free))) computeIoPins(state, vcpus, io);
-    const pins = io.map(({ tid, allowed }) => ioPins.get(tid) ?? pinWithin(allowed, free));
+    if (io.some(({ allowed }) => allowed.equals(free))) this.#computeIoPins(state, vcpus, io);
+    const pins = io.map(({ tid, allowed }) => this.#ioPins.get(tid) ?? pinWithin(allowed, free));
     const goal = housekeeping({ container: cpuset, vcpus: CpuSet.of(vcpus), ioThreads: unionOf(pins) });
     if (goal === undefined) return undefined;
 
     const emulator = threads.filter(({ role }) => role.kind === 'emulator');
-    const targets = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...ioPins]);
+    const targets = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...this.#ioPins]);
     const moves = threads.filter(({ tid, allowed }) => targets.get(tid)?.equals(allowed) === false);
-    const own = affinity();
+    const own = this.#parts.affinity();
     const immovable = moves.filter(({ tid }) => {
       const cpus = targets.get(tid) ?? goal.emulator;
       return moveThreads(own, [tid], cpus.toWords(1)).left.length > 0;
@@ -103,7 +90,33 @@ export function createHousekeeping({ affinity, tree }: HousekeepingParts) {
       repairs: moves.length - immovable.length + (isAsWanted || problem !== undefined ? 0 : 1),
       problems: [problem, immovableText].filter((text) => text !== undefined),
     };
-  };
+  }
+
+  #forgetIfChanged(about: string): void {
+    if (this.#about === about) return;
+    this.#about = about;
+    this.#written = undefined;
+    this.#ioPins = new Map();
+  }
+
+  /** @returns the problem, if writing failed */
+  #widen(path: string, current: CpuSet, free: CpuSet): string | undefined {
+    this.#written = current;
+    try {
+      this.#parts.tree.setHousekeeping(path, free);
+      return undefined;
+    } catch (error) {
+      return `setting the cgroup housekeeping to CPUs ${free.brief} failed: ${(error as Error).message}`;
+    }
+  }
+
+  #computeIoPins({ cpuset, host }: ContainerState, vcpus: readonly number[], io: readonly GuestThread[]): void {
+    if (this.#ioPins.size > 0 || host === undefined || this.#written === undefined) return;
+    const seen = { container: cpuset, host, vcpus, ioThreads: io.length, emulator: this.#written };
+    const pins = ioThreadPins(seen) ?? [];
+    const inOrder = [...io].sort((a, b) => poolNumber(a) - poolNumber(b));
+    this.#ioPins = new Map(pins.map((cpu, i) => [inOrder[i]?.tid ?? 0, CpuSet.of([cpu])]));
+  }
 }
 
 /** By index. In any other state than one CPU for each vCPU, the guest is not set up yet: the list is empty. */

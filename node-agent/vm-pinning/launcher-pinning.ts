@@ -1,10 +1,13 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
+import { UnreadableError } from '../processes/readable.ts';
+import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { findGuest, type GuestParts, type GuestThread, type QemuGuest } from './guest.ts';
-import { createHousekeeping, type HousekeepingOutcome } from './housekeeping.ts';
+import { Housekeeping, type HousekeepingOutcome } from './housekeeping.ts';
 import type { Launcher } from './launchers.ts';
-import { createMaskPinning, type MaskOutcome } from './mask-pinning.ts';
+import { type MaskOutcome, MaskPinning } from './mask-pinning.ts';
 import type { PinRecord } from './pins-file.ts';
 
 export interface NodeCpus {
@@ -29,101 +32,108 @@ export interface LauncherView {
 
 export interface LauncherPinningParts extends GuestParts {
   readonly tree: CgroupTree;
-  readonly record: PinRecord;
+  readonly record: Pick<PinRecord, 'scope' | 'remember' | 'forget'>;
 }
 
 interface Running {
   readonly guest: QemuGuest;
-  readonly masks: ReturnType<typeof createMaskPinning>;
-  readonly keepHousekeeping: ReturnType<typeof createHousekeeping>;
+  readonly masks: MaskPinning;
+  readonly housekeeping: Housekeeping;
 }
 
-/** Keeps the threads of one launcher's guest on their CPUs, from check to check. */
-export type LauncherPinning = ReturnType<typeof createLauncherPinning>;
+/**
+ * Keeps the threads of one launcher's guest on their CPUs, from check to check.
+ *
+ * Owner: LauncherChecks, for one pod. Age: as of the last check. End: the cgroup's with its container, the guest's with
+ * its process.
+ */
+export class LauncherPinning {
+  readonly #parts: LauncherPinningParts;
+  #place: { readonly id: string; readonly path: string } | undefined;
+  #running: Running | undefined;
 
-export function createLauncherPinning(parts: LauncherPinningParts) {
-  const { tree, record } = parts;
-  let place: { readonly id: string; readonly path: string } | undefined;
-  let running: Running | undefined;
+  constructor(parts: LauncherPinningParts) {
+    this.#parts = parts;
+  }
 
-  const placeOf = ({ uid, containerId }: Launcher): string | undefined => {
-    if (containerId === undefined) return undefined;
-    if (place?.id !== containerId) {
-      const path = tree.container(uid, containerId);
-      place = path === undefined ? undefined : { id: containerId, path };
-      running = undefined;
+  /** @throws UnreadableError */
+  reconcile(launcher: Launcher, node: NodeCpus): LauncherView {
+    const path = this.#placeOf(launcher);
+    const cpuset = path === undefined ? undefined : this.#parts.tree.cpuset(path);
+    const running = path === undefined || cpuset === undefined ? undefined : this.#guestIn(launcher.uid, path);
+    const idle = idleView(launcher, node, cpuset);
+    if (path === undefined || cpuset === undefined || running === undefined) {
+      if (cpuset === undefined) this.#place = undefined;
+      return idle;
     }
-    return place?.path;
-  };
+    const { guest, masks, housekeeping } = running;
+    const threads = guest.list();
+    const view = { ...idle, pid: guest.pid, threads };
+    if (node.dedicated.has(launcher.uid)) {
+      return { ...view, housekeeping: housekeeping.keep({ path, cpuset, guest, threads, host: node.host }) };
+    }
+    if (launcher.maskRequest === undefined) {
+      masks.release(threads, cpuset);
+      return view;
+    }
+    if (node.reserved === undefined || node.host === undefined) return view;
+    const withheld = node.reserved.union(node.owned);
+    const { mask, fixMismatch } = launcher.maskRequest;
+    const { migrated: mayBePlugged } = launcher;
+    const { online } = node.host;
+    return {
+      ...view,
+      mask: masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads),
+    };
+  }
 
-  const masksOf = (podUID: string, path: string, { pid, start, affinity }: QemuGuest) =>
-    createMaskPinning({
+  /** Moves threads that a mask had moved back to the CPUs of the container. @throws UnreadableError */
+  release(): void {
+    if (this.#running === undefined || this.#place === undefined || !this.#running.guest.isAlive()) return;
+    const cpuset = this.#parts.tree.cpuset(this.#place.path);
+    if (cpuset !== undefined) this.#running.masks.release(this.#running.guest.list(), cpuset);
+  }
+
+  #placeOf({ uid, containerId }: Launcher): string | undefined {
+    if (containerId === undefined) return undefined;
+    if (this.#place?.id !== containerId) {
+      const path = this.#parts.tree.container(uid, containerId);
+      this.#place = path === undefined ? undefined : { id: containerId, path };
+      this.#running = undefined;
+    }
+    return this.#place?.path;
+  }
+
+  #guestIn(podUID: string, path: string): Running | undefined {
+    const running = this.#running;
+    // A QEMU without vCPU threads may be the one that libvirt starts to query its capabilities.
+    if (running?.guest.isReady === true && running.guest.isAlive()) return running;
+    const guest = findGuest(this.#parts.tree.processes(path) ?? [], this.#parts);
+    if (guest === undefined) this.#running = undefined;
+    else if (running?.guest.pid !== guest.pid || running.guest.start !== guest.start) {
+      const housekeeping = new Housekeeping({ ...this.#parts, affinity: guest.affinity });
+      this.#running = { guest, masks: this.#masksOf(podUID, path, guest), housekeeping };
+    }
+    return this.#running;
+  }
+
+  #masksOf(podUID: string, path: string, { pid, start, affinity }: QemuGuest): MaskPinning {
+    const { tree, record, now } = this.#parts;
+    return new MaskPinning({
       affinity,
       tree,
       path,
-      now: parts.now,
+      now,
       scopeBefore: record.scope(podUID, { pid, start }),
       remember: (scope) =>
         scope === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, scope }),
     });
+  }
+}
 
-  const guestIn = (podUID: string, path: string) => {
-    // A QEMU without vCPU threads may be the one that libvirt starts to query its capabilities.
-    if (running?.guest.isAlive() === true && running.guest.isReady()) return running;
-    const guest = findGuest(tree.processes(path) ?? [], parts);
-    if (guest === undefined) running = undefined;
-    else if (running?.guest.pid !== guest.pid || running.guest.start !== guest.start) {
-      const keepHousekeeping = createHousekeeping({ ...parts, affinity: guest.affinity });
-      running = { guest, masks: masksOf(podUID, path, guest), keepHousekeeping };
-    }
-    return running;
-  };
-
-  return {
-    reconcile(launcher: Launcher, node: NodeCpus): LauncherView {
-      const path = placeOf(launcher);
-      const cpuset = path === undefined ? undefined : tree.cpuset(path);
-      const running = path === undefined || cpuset === undefined ? undefined : guestIn(launcher.uid, path);
-      const idle: LauncherView = {
-        launcher,
-        pid: undefined,
-        container: cpuset ?? CpuSet.EMPTY,
-        threads: [],
-        mask: refusalOf(launcher, node),
-        housekeeping: undefined,
-      };
-      if (path === undefined || cpuset === undefined || running === undefined) {
-        if (cpuset === undefined) place = undefined;
-        return idle;
-      }
-      const { guest, masks, keepHousekeeping } = running;
-      const threads = guest.list();
-      const view = { ...idle, pid: guest.pid, threads };
-      if (node.dedicated.has(launcher.uid)) {
-        return { ...view, housekeeping: keepHousekeeping({ path, cpuset, guest, threads, host: node.host }) };
-      }
-      if (launcher.maskRequest === undefined) {
-        masks.release(threads, cpuset);
-        return view;
-      }
-      if (node.reserved === undefined || node.host === undefined) return view;
-      const withheld = node.reserved.union(node.owned);
-      const { mask, fixMismatch } = launcher.maskRequest;
-      const { migrated: mayBePlugged } = launcher;
-      const { online } = node.host;
-      return {
-        ...view,
-        mask: masks.keep({ mask, fixMismatch, online, container: cpuset, withheld, mayBePlugged }, threads),
-      };
-    },
-
-    /** Moves threads that a mask had moved back to the CPUs of the container. */
-    release() {
-      if (running === undefined || place === undefined || !running.guest.isAlive()) return;
-      const cpuset = tree.cpuset(place.path);
-      if (cpuset !== undefined) running.masks.release(running.guest.list(), cpuset);
-    },
-  };
+function idleView(launcher: Launcher, node: NodeCpus, container = CpuSet.EMPTY): LauncherView {
+  const mask = refusalOf(launcher, node);
+  return { launcher, pid: undefined, container, threads: [], mask, housekeeping: undefined };
 }
 
 /** Why a mask is not applied, whether or not the guest runs. */
@@ -146,53 +156,85 @@ interface CheckedLauncher {
   readonly since: number | undefined;
 }
 
-/** @param onForgotten called with the uid of each launcher that is no longer managed */
-export function createLauncherChecks(parts: LauncherPinningParts, onForgotten: (uid: string) => void) {
-  const pinnings = new Map<string, LauncherPinning>();
-  const checked = new Map<string, CheckedLauncher>();
+/**
+ * Owner: the passes, for each managed launcher. Age: as of the last check that could read the launcher's cgroup and
+ * threads. End: when the launcher is no longer managed, and has what a mask had moved back.
+ */
+export class LauncherChecks {
+  readonly #parts: LauncherPinningParts;
+  readonly #onForgotten: (uid: string) => void;
+  readonly #pinnings = new Map<string, LauncherPinning>();
+  readonly #checked = new Map<string, CheckedLauncher>();
+  readonly #problems: ProblemLog<AgentMessages>;
 
-  const forgetOthers = (uids: ReadonlySet<string>) => {
-    for (const [uid, pinning] of pinnings) {
+  /** @param onForgotten called with the uid of each launcher that is no longer managed */
+  constructor(parts: LauncherPinningParts & { readonly log: AgentLogger }, onForgotten: (uid: string) => void) {
+    this.#parts = parts;
+    this.#onForgotten = onForgotten;
+    this.#problems = new ProblemLog(parts.log);
+  }
+
+  /** Releases all others that were checked before. @param onlyStarting reuses the last check of those that run */
+  at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean): LauncherView[] {
+    const unreadable: UnreadableError[] = [];
+    this.#forgetOthers(new Set(launchers.map(({ uid }) => uid)), unreadable);
+    const views = launchers.map((launcher) => this.#reconcile(launcher, node, onlyStarting, unreadable));
+    const [first] = unreadable;
+    if (first !== undefined) this.#problems.failed(first, 'reading a VM’s threads failed; keeping their last state');
+    else if (!onlyStarting) this.#problems.recovered();
+    return views;
+  }
+
+  /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
+  hasStarting(): boolean {
+    return [...this.#checked.values()].some(isStarting);
+  }
+
+  end(): void {
+    this.#pinnings.clear();
+    this.#checked.clear();
+  }
+
+  #forgetOthers(uids: ReadonlySet<string>, unreadable: UnreadableError[]): void {
+    for (const [uid, pinning] of this.#pinnings) {
       if (uids.has(uid)) continue;
-      // A pod that still exists has lost its mask.
-      pinning.release();
-      pinnings.delete(uid);
-      checked.delete(uid);
-      onForgotten(uid);
+      try {
+        // A pod that still exists has lost its mask.
+        pinning.release();
+      } catch (error) {
+        if (!(error instanceof UnreadableError)) throw error;
+        unreadable.push(error);
+        continue;
+      }
+      this.#pinnings.delete(uid);
+      this.#checked.delete(uid);
+      this.#onForgotten(uid);
     }
-  };
+  }
 
-  const isStarting = ({ launcher: { maskRequest }, view: { mask }, since }: CheckedLauncher) =>
-    maskRequest !== undefined &&
-    mask === undefined &&
-    since !== undefined &&
-    performance.now() - since < MAX_STARTING_MILLISECONDS;
-
-  const reconcile = (launcher: Launcher, node: NodeCpus, onlyStarting: boolean): LauncherView => {
+  #reconcile(launcher: Launcher, node: NodeCpus, onlyStarting: boolean, unreadable: UnreadableError[]): LauncherView {
     const { uid } = launcher;
-    const last = checked.get(uid);
+    const last = this.#checked.get(uid);
     if (onlyStarting && last?.launcher === launcher && !isStarting(last)) return unchanged(last.view);
     const since = last?.since ?? (launcher.containerId === undefined ? undefined : performance.now());
-    const pinning = pinnings.get(uid) ?? createLauncherPinning(parts);
-    pinnings.set(uid, pinning);
-    const view = pinning.reconcile(launcher, node);
-    checked.set(uid, { launcher, view, since });
+    const pinning = this.#pinnings.get(uid) ?? new LauncherPinning(this.#parts);
+    this.#pinnings.set(uid, pinning);
+    let view: LauncherView;
+    try {
+      view = pinning.reconcile(launcher, node);
+    } catch (error) {
+      if (!(error instanceof UnreadableError)) throw error;
+      unreadable.push(error);
+      view = last === undefined ? idleView(launcher, node) : unchanged(last.view);
+    }
+    this.#checked.set(uid, { launcher, view, since });
     return view;
-  };
+  }
+}
 
-  return {
-    /** Releases all others that were checked before. @param onlyStarting reuses the last check of those that run */
-    at(launchers: readonly Launcher[], node: NodeCpus, onlyStarting: boolean) {
-      forgetOthers(new Set(launchers.map(({ uid }) => uid)));
-      return launchers.map((launcher) => reconcile(launcher, node, onlyStarting));
-    },
-    /** Whether a VM with a mask is about to get its threads. No event reports that they exist. */
-    hasStarting: () => [...checked.values()].some(isStarting),
-    end() {
-      pinnings.clear();
-      checked.clear();
-    },
-  };
+function isStarting({ launcher: { maskRequest }, view: { mask }, since }: CheckedLauncher): boolean {
+  const isWaiting = maskRequest !== undefined && mask === undefined && since !== undefined;
+  return isWaiting && performance.now() - since < MAX_STARTING_MILLISECONDS;
 }
 
 /** The view of a check that was not repeated, without the changes that the check made. */

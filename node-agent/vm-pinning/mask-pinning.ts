@@ -40,62 +40,136 @@ const NO_VCPUS = {
   message: 'no vCPU threads were found: QEMU names them where it runs with debug-threads=on and a thread for each vCPU',
 };
 
-/** Pins all vCPUs or none, and all other threads if the mask has a single entry. */
-export function createMaskPinning({ affinity, tree, path, now, scopeBefore, remember }: MaskPinningParts) {
-  let scope = scopeBefore;
-  let hasPinned = scope !== undefined;
+/**
+ * Pins all vCPUs of one guest or none, and all other threads if the mask has a single entry.
+ *
+ * Owner: the mask of the launcher. Age: `scope` is what this agent, or an earlier one of this boot, has moved. End: when
+ * the mask is removed, and with the guest.
+ */
+export class MaskPinning {
+  readonly #parts: MaskPinningParts;
+  #scope: PinnedScope | undefined;
+  #hasPinned: boolean;
   /** Whether threads have been moved back since they were last pinned. */
-  let isReleased = false;
-  let unsettledSince: number | undefined;
+  #isReleased = false;
+  /** Monotonic milliseconds; undefined while the number of vCPU threads is right. */
+  #unsettledSince: number | undefined;
 
-  const hold = (next: PinnedScope) => {
-    scope = next;
-    isReleased = false;
-    remember(next);
-  };
+  constructor(parts: MaskPinningParts) {
+    this.#parts = parts;
+    this.#scope = parts.scopeBefore;
+    this.#hasPinned = this.#scope !== undefined;
+  }
 
-  const isInScope = (thread: GuestThread) => scope === 'vm' || isVcpu(thread);
+  /** Pins and verifies; a failure moves all back. @returns undefined while the guest gets its vCPU threads */
+  keep(vm: Omit<VmOnHost, 'indexes'>, threads: readonly GuestThread[]): MaskOutcome | undefined {
+    const indexes = threads.filter(isVcpu).map(indexOf);
+    const plan = hostPins({ ...vm, indexes });
+    if (plan.kind === 'refused' || indexes.length === 0) {
+      const { reason, message } = plan.kind === 'refused' ? plan : NO_VCPUS;
+      return this.#isUnsettled(reason) ? undefined : this.#notPinned({ reason, message }, threads, vm.container);
+    }
+    const { otherCount } = plan;
+    if (otherCount?.waits === true && this.#isUnsettled('Threads')) return undefined;
+    if (otherCount?.waits !== true) this.#unsettledSince = undefined;
+    if (plan.pins.length === 0) return this.#unpin(plan, threads, vm.container);
+    return this.#pinOrGiveBack(plan, threads, vm.container);
+  }
+
+  /** The mask was removed: moves the threads that it had moved back to the CPUs of the container. */
+  release(threads: readonly GuestThread[], container: CpuSet): number {
+    const moved = this.#scope === undefined ? 0 : this.#giveBack(threads, container);
+    this.#scope = undefined;
+    this.#hasPinned = false;
+    this.#parts.remember(undefined);
+    return moved;
+  }
+
+  #isUnsettled(reason: string): boolean {
+    if (reason !== 'Threads') return false;
+    const now = this.#parts.now();
+    this.#unsettledSince ??= now;
+    return now - this.#unsettledSince < STARTING_MILLISECONDS;
+  }
+
+  #isInScope(thread: GuestThread): boolean {
+    return this.#scope === 'vm' || isVcpu(thread);
+  }
 
   /** The first time for every thread: one pinned to all CPUs of its container would stay there when it gets more. */
-  const giveBack = (threads: readonly GuestThread[], container: CpuSet): number => {
-    if (scope === 'vm') openHousekeeping(tree, path, container);
-    const isEach = scope !== undefined && !isReleased;
-    const moves = threads.filter((thread) => isInScope(thread) && (isEach || !thread.allowed.equals(container)));
-    isReleased = true;
+  #giveBack(threads: readonly GuestThread[], container: CpuSet): number {
+    const { tree, path, affinity } = this.#parts;
+    if (this.#scope === 'vm') openHousekeeping(tree, path, container);
+    const isEach = this.#scope !== undefined && !this.#isReleased;
+    const moves = threads.filter((thread) => this.#isInScope(thread) && (isEach || !thread.allowed.equals(container)));
+    this.#isReleased = true;
     const tids = moves.map(({ tid }) => tid);
     return moveThreads(affinity(), tids, EVERY_CPU).there.length;
-  };
+  }
 
-  const notPinned = (
-    reason: string,
-    message: string,
+  #notPinned(
+    problem: { readonly reason: string; readonly message: string },
     threads: readonly GuestThread[],
     container: CpuSet,
-  ): MaskOutcome => {
+  ): MaskOutcome {
     // An agent without a record pinned the threads whose CPUs differ from the container's.
-    hasPinned ||= threads.some((thread) => isVcpu(thread) && !thread.allowed.equals(container));
-    const state = hasPinned ? 'unpinned' : 'refused';
-    const moved = hasPinned ? giveBack(threads, container) : 0;
-    return { state, reason, message, targets: new Map(), pins: [], moved };
-  };
+    this.#hasPinned ||= threads.some((thread) => isVcpu(thread) && !thread.allowed.equals(container));
+    const state = this.#hasPinned ? 'unpinned' : 'refused';
+    const moved = this.#hasPinned ? this.#giveBack(threads, container) : 0;
+    return { state, ...problem, targets: new Map(), pins: [], moved };
+  }
 
   /** Pins nothing, for example if `all` replaced the mask: threads elsewhere get the CPUs of the container. */
-  const unpin = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
-    const moved = giveBack(threads, container);
-    const targets = new Map(threads.filter(isInScope).map(({ tid }) => [tid, container]));
+  #unpin(plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome {
+    const moved = this.#giveBack(threads, container);
+    const inScope = threads.filter((thread) => this.#isInScope(thread));
+    const targets = new Map(inScope.map(({ tid }) => [tid, container]));
     return { state: 'pinned', ...remarkOn(plan), targets, pins: [], moved };
-  };
+  }
 
-  const isUnsettled = (reason: string): boolean => {
-    if (reason !== 'Threads') return false;
-    unsettledSince ??= now();
-    return now() - unsettledSince < STARTING_MILLISECONDS;
-  };
+  #pinOrGiveBack(plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome {
+    try {
+      return this.#pinAll(plan, threads, container);
+    } catch (error) {
+      if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
+      const got = error instanceof PinError ? ` (it got ${CpuSet.fromWords(error.got)})` : '';
+      return this.#notPinned({ reason: 'System', message: error.message + got }, threads, container);
+    }
+  }
 
-  const pinVcpus = (vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) => {
+  #pinAll(plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome {
+    const { pins, whole } = plan;
+    const others = threads.filter((thread) => !isVcpu(thread));
+    // The previous mask was for the whole VM.
+    if (this.#scope === 'vm' && whole === undefined) this.#giveBack(others, container);
+    this.#hold(whole === undefined ? 'vcpus' : 'vm');
+    const { moved, targets } = this.#pinVcpus(threads.filter(isVcpu), pins);
+    this.#hasPinned = true;
+    if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), targets, pins, moved };
+    const rest = keepOthers(this.#parts, this.#parts.path, others, whole);
+    const left = new Set(rest.left);
+    for (const thread of others) if (!left.has(thread)) targets.set(thread.tid, whole);
+    const message = leftText(rest.left);
+    const partly = message === undefined ? {} : { reason: 'ThreadsLeft', message };
+    return { state: 'pinned', ...partly, targets, pins, moved: moved + rest.moved };
+  }
+
+  #hold(scope: PinnedScope): void {
+    this.#scope = scope;
+    this.#isReleased = false;
+    this.#parts.remember(scope);
+  }
+
+  #pinVcpus(vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) {
     const targets = new Map<number, CpuSet>();
     const moves: ThreadPin[] = [];
-    const wordsOf = createWords();
+    /** The kernel's form of each set, created once: many threads share few sets. */
+    const wordsByCpus = new Map<CpuSet, Uint32Array>();
+    const wordsOf = (cpus: CpuSet): Uint32Array => {
+      const words = wordsByCpus.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
+      wordsByCpus.set(cpus, words);
+      return words;
+    };
     for (const thread of vcpus) {
       const cpus = pins[indexOf(thread)]?.cpus;
       if (cpus === undefined) continue;
@@ -103,72 +177,9 @@ export function createMaskPinning({ affinity, tree, path, now, scopeBefore, reme
       targets.set(tid, cpus);
       if (!allowed.equals(cpus)) moves.push({ tid, words: wordsOf(cpus), before: wordsOf(allowed) });
     }
-    pinThreads(affinity(), moves);
+    pinThreads(this.#parts.affinity(), moves);
     return { moved: moves.length, targets };
-  };
-
-  const pinAll = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
-    const { pins, whole } = plan;
-    const others = threads.filter((thread) => !isVcpu(thread));
-    // The previous mask was for the whole VM.
-    if (scope === 'vm' && whole === undefined) giveBack(others, container);
-    hold(whole === undefined ? 'vcpus' : 'vm');
-    const { moved, targets } = pinVcpus(threads.filter(isVcpu), pins);
-    hasPinned = true;
-    if (whole === undefined) return { state: 'pinned', ...remarkOn(plan), targets, pins, moved };
-    const rest = keepOthers({ affinity, tree }, path, others, whole);
-    const left = new Set(rest.left);
-    for (const thread of others) if (!left.has(thread)) targets.set(thread.tid, whole);
-    const message = leftText(rest.left);
-    const partly = message === undefined ? {} : { reason: 'ThreadsLeft', message };
-    return { state: 'pinned', ...partly, targets, pins, moved: moved + rest.moved };
-  };
-
-  const pinOrGiveBack = (plan: Pins, threads: readonly GuestThread[], container: CpuSet): MaskOutcome => {
-    try {
-      return pinAll(plan, threads, container);
-    } catch (error) {
-      if (!(error instanceof SyscallError || error instanceof PinError)) throw error;
-      const got = error instanceof PinError ? ` (it got ${CpuSet.fromWords(error.got)})` : '';
-      return notPinned('System', error.message + got, threads, container);
-    }
-  };
-
-  return {
-    /** Pins and verifies; a failure moves all back. @returns undefined while the guest gets its vCPU threads */
-    keep(vm: Omit<VmOnHost, 'indexes'>, threads: readonly GuestThread[]): MaskOutcome | undefined {
-      const indexes = threads.filter(isVcpu).map(indexOf);
-      const plan = hostPins({ ...vm, indexes });
-      if (plan.kind === 'refused' || indexes.length === 0) {
-        const { reason, message } = plan.kind === 'refused' ? plan : NO_VCPUS;
-        return isUnsettled(reason) ? undefined : notPinned(reason, message, threads, vm.container);
-      }
-      const { otherCount } = plan;
-      if (otherCount?.waits === true && isUnsettled('Threads')) return undefined;
-      if (otherCount?.waits !== true) unsettledSince = undefined;
-      if (plan.pins.length === 0) return unpin(plan, threads, vm.container);
-      return pinOrGiveBack(plan, threads, vm.container);
-    },
-
-    /** The mask was removed: moves the threads that it had moved back to the CPUs of the container. */
-    release(threads: readonly GuestThread[], container: CpuSet): number {
-      const moved = scope === undefined ? 0 : giveBack(threads, container);
-      scope = undefined;
-      hasPinned = false;
-      remember(undefined);
-      return moved;
-    },
-  };
-}
-
-/** Creates the kernel's form of each set once: many threads share few sets. */
-function createWords(): (cpus: CpuSet) => Uint32Array {
-  const wordsByCpus = new Map<CpuSet, Uint32Array>();
-  return (cpus) => {
-    const words = wordsByCpus.get(cpus) ?? cpus.toWords(WORDS_PER_LONG);
-    wordsByCpus.set(cpus, words);
-    return words;
-  };
+  }
 }
 
 type Pins = Extract<HostPins, { readonly kind: 'pin' }>;

@@ -1,12 +1,8 @@
-import { rmSync } from 'node:fs';
 import * as z from 'zod';
-import { errorText } from '../../model/errors.ts';
-import { ProblemLog } from '../../runtime/problem-log.ts';
-import { parseSaved, putAside, readBounded, saveFile } from '../files/bounded-file.ts';
+import { parseSaved } from '../files/bounded-file.ts';
+import { StateFile } from '../files/state-file.ts';
+import { hasEnded } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-
-/** Outlives this process: if a mask is removed meanwhile, the next agent undoes it, and no pins of others. */
-export type PinRecord = ReturnType<typeof createPinsFile>;
 
 /** Maximum bytes. A guest takes about a hundred. */
 const MAX_BYTES = 1024 * 1024;
@@ -23,8 +19,10 @@ const schema = z.object({ bootId: z.string(), guests: z.array(pinnedGuest) });
 
 export type PinnedGuest = Readonly<z.infer<typeof pinnedGuest>>;
 export type PinnedScope = PinnedGuest['scope'];
+type Guests = ReadonlyMap<string, PinnedGuest>;
 
-export interface PinsFileDeps {
+export interface PinRecordDeps {
+  readonly path: string;
   /** Pins do not survive a reboot. */
   readonly bootId: string;
   /** When a process started; undefined if it has ended. */
@@ -32,58 +30,68 @@ export interface PinsFileDeps {
   readonly log: AgentLogger;
 }
 
-/** If the file cannot be read or written, a warning is logged, and masks work without it. */
-export function createPinsFile(path: string, { bootId, startOf, log }: PinsFileDeps) {
-  const guests = new Map(load(path, bootId, log).map((guest) => [guest.podUID, guest]));
-  const problems = new ProblemLog(log, { file: path });
-  const save = () => {
-    for (const [uid, { pid, start }] of guests) if (startOf(pid) !== start) guests.delete(uid);
-    try {
-      if (guests.size === 0) rmSync(path, { force: true });
-      else saveFile(path, JSON.stringify({ bootId, guests: [...guests.values()] }));
-      problems.recovered();
-    } catch (error) {
-      problems.failed(error, 'saving which VMs are pinned failed');
-    }
-  };
-  return {
-    has: (podUID: string) => guests.has(podUID),
-    /** Undefined for a process other than the recorded one. */
-    scope(podUID: string, { pid, start }: Pick<PinnedGuest, 'pid' | 'start'>) {
-      const guest = guests.get(podUID);
-      return guest?.pid === pid && guest.start === start ? guest.scope : undefined;
-    },
-    /** Call it before moving the first thread. */
-    remember(guest: PinnedGuest) {
-      const saved = guests.get(guest.podUID);
-      if (saved?.pid === guest.pid && saved.start === guest.start && saved.scope === guest.scope) return;
-      guests.set(guest.podUID, guest);
-      save();
-    },
-    forget(podUID: string) {
-      if (guests.delete(podUID)) save();
-    },
-  };
-}
+/**
+ * The guests that masks have moved: if a mask is removed while no agent runs, the next one undoes it, and no pins of
+ * others. If the file cannot be read or written, masks work without it.
+ *
+ * Owner: the agent that pins a guest; a guest that was recorded before the file could be read is newer than the saved
+ * one. Age: of one boot. End: when the mask is removed; an ended process's with the next change.
+ */
+export class PinRecord {
+  readonly #startOf: PinRecordDeps['startOf'];
+  readonly #file: StateFile<Guests>;
+  #onLate: (() => void) | undefined;
 
-function load(path: string, bootId: string, log: AgentLogger): readonly PinnedGuest[] {
-  const unread = (error: unknown, keptAs?: string) => {
-    log.warn(
-      { reason: errorText(error), file: path, keptAs },
-      'reading which VMs were pinned failed; removed masks may stay in force',
-    );
-    return [];
-  };
-  let text: string;
-  try {
-    text = readBounded(path, MAX_BYTES);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? [] : unread(error);
+  constructor({ path, bootId, startOf, log }: PinRecordDeps) {
+    this.#startOf = startOf;
+    this.#file = new StateFile<Guests>({
+      path,
+      maxBytes: MAX_BYTES,
+      format: (guests) => JSON.stringify({ bootId, guests: [...guests.values()] }),
+      parse(text) {
+        const saved = parseSaved(text, schema);
+        return saved.bootId === bootId ? new Map(saved.guests.map((guest) => [guest.podUID, guest])) : undefined;
+      },
+      merge: (saved = new Map(), recorded = new Map()) => new Map([...saved, ...recorded]),
+      onLoaded: () => this.#onLate?.(),
+      log,
+    });
   }
-  try {
-    const saved = parseSaved(text, schema);
-    return saved.bootId === bootId ? saved.guests : [];
-  } catch (error) {
-    return unread(error, putAside(path));
+
+  /** Call it with the agent's lock held. @param onLate called when a file that cannot be read now has been read */
+  load(signal: AbortSignal, onLate: () => void): void {
+    this.#onLate = undefined;
+    this.#file.load(signal);
+    this.#onLate = onLate;
+  }
+
+  has(podUID: string): boolean {
+    return this.#file.value?.has(podUID) === true;
+  }
+
+  /** Undefined for a process other than the recorded one. */
+  scope(podUID: string, { pid, start }: Pick<PinnedGuest, 'pid' | 'start'>): PinnedScope | undefined {
+    const guest = this.#file.value?.get(podUID);
+    return guest?.pid === pid && guest.start === start ? guest.scope : undefined;
+  }
+
+  /** Call it before moving the first thread. */
+  remember(guest: PinnedGuest): void {
+    if (this.scope(guest.podUID, guest) === guest.scope) return;
+    const guests = this.#running();
+    guests.set(guest.podUID, guest);
+    this.#file.set(guests);
+  }
+
+  forget(podUID: string): void {
+    if (!this.has(podUID)) return;
+    const guests = this.#running();
+    guests.delete(podUID);
+    this.#file.set(guests.size === 0 ? undefined : guests);
+  }
+
+  #running(): Map<string, PinnedGuest> {
+    const guests = [...(this.#file.value ?? [])];
+    return new Map(guests.filter(([, guest]) => !hasEnded(guest, this.#startOf)));
   }
 }

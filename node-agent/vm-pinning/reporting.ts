@@ -36,97 +36,107 @@ function namesOf({ namespace, podName, vmi }: Launcher) {
   return { vmi: `${namespace}/${vmi.name}`, pod: `${namespace}/${podName}` };
 }
 
-export function createReporting({ events, nodeName, log, metrics }: Omit<Services, 'client'>) {
-  const reported = new Map<string, string>();
-  const durations = new Durations();
-  let overlapsTold = '';
+/**
+ * Log lines, metrics and Events about the VMs. Owner: the duty. Age: as of the last pass. End: `forget`, when a launcher
+ * is no longer managed.
+ */
+export class PinningReporting {
+  readonly #deps: Omit<Services, 'client'>;
+  readonly #reported = new Map<string, string>();
+  readonly #durations = new Durations();
+  #overlapsTold = '';
 
-  const isNews = (key: string, text: string): boolean => {
-    if ((reported.get(key) ?? '') === text) return false;
-    reported.set(key, text);
-    return true;
-  };
+  constructor(deps: Omit<Services, 'client'>) {
+    this.#deps = deps;
+  }
 
-  const record = (launcher: Launcher, type: 'Normal' | 'Warning', event: string, message: string) => {
-    events.record(vmiObject(launcher.namespace, launcher.vmi), { type, reason: event, message });
-    const fields = { ...namesOf(launcher), event, message };
-    if (type === 'Normal') {
-      log.info({ ...fields, ...durations.end(`${launcher.uid} mask`) }, 'VM is on the CPUs of its mask');
-      return;
+  views(views: readonly LauncherView[]): void {
+    const { metrics } = this.#deps;
+    for (const view of views) {
+      this.#tellMask(view);
+      this.#tellHousekeeping(view);
+      metrics.vmThreadMoves.inc({ cause: 'mask' }, view.mask?.moved ?? 0);
+      metrics.vmThreadMoves.inc({ cause: 'housekeeping' }, view.housekeeping?.repairs ?? 0);
     }
-    durations.begin(`${launcher.uid} ${event === HOUSEKEEPING ? 'housekeeping' : 'mask'}`);
-    log.warn(fields, 'VM is not on the CPUs that it should use');
-  };
+    for (const state of STATES) {
+      metrics.vmPinning.set({ state }, views.filter(({ mask }) => mask?.state === state).length);
+    }
+    const managed = views.filter(({ housekeeping }) => housekeeping !== undefined);
+    const failing = managed.filter(({ housekeeping }) => housekeeping?.problems.length !== 0).length;
+    metrics.vmHousekeeping.set({ state: 'kept' }, managed.length - failing);
+    metrics.vmHousekeeping.set({ state: 'incomplete' }, failing);
+  }
 
-  const tellMask = (view: LauncherView) => {
+  /** Reports overlaps on the node, because only its administrator sees the VMs of all namespaces. */
+  overlaps(pairs: readonly Overlap<LauncherView>[]): void {
+    const { metrics, events, nodeName } = this.#deps;
+    metrics.vmMaskOverlaps.set(pairs.length);
+    const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;
+    const texts = pairs
+      .slice(0, MAX_NAMED_VMS)
+      .map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
+    const text = texts.join('; ') + (pairs.length > MAX_NAMED_VMS ? `; and ${pairs.length - MAX_NAMED_VMS} more` : '');
+    if (text === this.#overlapsTold) return;
+    this.#overlapsTold = text;
+    if (text === '') return;
+    events.record(nodeTarget(nodeName), {
+      type: 'Warning',
+      reason: 'CPUMasksOverlap',
+      message: `virtual machines share CPUs: ${text}`,
+    });
+  }
+
+  forget(uid: string): void {
+    for (const what of ['mask', 'emulator', 'housekeeping']) {
+      this.#reported.delete(`${uid} ${what}`);
+      this.#durations.end(`${uid} ${what}`);
+    }
+  }
+
+  #tellMask(view: LauncherView): void {
     const { launcher, mask } = view;
     if (mask === undefined) return;
     const { state, reason, message = '' } = mask;
     const text = cut(state === 'pinned' ? pinsText(view) : message, MAX_CHARACTERS);
-    if (!isNews(`${launcher.uid} mask`, `${state} ${reason} ${text}`)) return;
+    if (!this.#isNews(`${launcher.uid} mask`, `${state} ${reason} ${text}`)) return;
     const remark = state === 'pinned' ? REMARKS.get(reason ?? '') : undefined;
-    if (remark !== undefined) record(launcher, 'Warning', remark, cut(message, MAX_CHARACTERS));
-    else record(launcher, state === 'pinned' ? 'Normal' : 'Warning', REASONS[state], text);
-  };
+    if (remark !== undefined) this.#record(launcher, 'Warning', remark, cut(message, MAX_CHARACTERS));
+    else this.#record(launcher, state === 'pinned' ? 'Normal' : 'Warning', REASONS[state], text);
+  }
 
-  const tellHousekeeping = ({ launcher, housekeeping }: LauncherView) => {
+  #tellHousekeeping({ launcher, housekeeping }: LauncherView): void {
     if (housekeeping === undefined) return;
+    const { log } = this.#deps;
     const { problems, emulator } = housekeeping;
-    if (isNews(`${launcher.uid} emulator`, String(emulator)))
+    if (this.#isNews(`${launcher.uid} emulator`, String(emulator)))
       log.info({ ...namesOf(launcher), cpus: emulator }, 'moved emulator threads');
     const text = cut(problems.join('; '), MAX_CHARACTERS);
-    if (!isNews(`${launcher.uid} housekeeping`, text)) return;
-    if (text !== '') record(launcher, 'Warning', HOUSEKEEPING, text);
-    else
-      log.info(
-        { ...namesOf(launcher), was: HOUSEKEEPING, ...durations.end(`${launcher.uid} housekeeping`) },
-        'recovered',
-      );
-  };
+    if (!this.#isNews(`${launcher.uid} housekeeping`, text)) return;
+    if (text !== '') {
+      this.#record(launcher, 'Warning', HOUSEKEEPING, text);
+      return;
+    }
+    const lasted = this.#durations.end(`${launcher.uid} housekeeping`);
+    log.info({ ...namesOf(launcher), was: HOUSEKEEPING, ...lasted }, 'recovered');
+  }
 
-  return {
-    views(views: readonly LauncherView[]): void {
-      for (const view of views) {
-        tellMask(view);
-        tellHousekeeping(view);
-        metrics.vmThreadMoves.inc({ cause: 'mask' }, view.mask?.moved ?? 0);
-        metrics.vmThreadMoves.inc({ cause: 'housekeeping' }, view.housekeeping?.repairs ?? 0);
-      }
-      for (const state of STATES) {
-        metrics.vmPinning.set({ state }, views.filter(({ mask }) => mask?.state === state).length);
-      }
-      const managed = views.filter(({ housekeeping }) => housekeeping !== undefined);
-      const failing = managed.filter(({ housekeeping }) => housekeeping?.problems.length !== 0).length;
-      metrics.vmHousekeeping.set({ state: 'kept' }, managed.length - failing);
-      metrics.vmHousekeeping.set({ state: 'incomplete' }, failing);
-    },
+  #isNews(key: string, text: string): boolean {
+    if ((this.#reported.get(key) ?? '') === text) return false;
+    this.#reported.set(key, text);
+    return true;
+  }
 
-    /** Reports overlaps on the node, because only its administrator sees the VMs of all namespaces. */
-    overlaps(pairs: readonly Overlap<LauncherView>[]): void {
-      metrics.vmMaskOverlaps.set(pairs.length);
-      const nameOf = ({ launcher: { namespace, vmi } }: LauncherView) => `${namespace}/${vmi.name}`;
-      const texts = pairs
-        .slice(0, MAX_NAMED_VMS)
-        .map(({ a, b, cpus }) => `${nameOf(a)} and ${nameOf(b)} on ${cpus.brief}`);
-      const text =
-        texts.join('; ') + (pairs.length > MAX_NAMED_VMS ? `; and ${pairs.length - MAX_NAMED_VMS} more` : '');
-      if (text === overlapsTold) return;
-      overlapsTold = text;
-      if (text === '') return;
-      events.record(nodeTarget(nodeName), {
-        type: 'Warning',
-        reason: 'CPUMasksOverlap',
-        message: `virtual machines share CPUs: ${text}`,
-      });
-    },
-
-    forget(uid: string): void {
-      for (const what of ['mask', 'emulator', 'housekeeping']) {
-        reported.delete(`${uid} ${what}`);
-        durations.end(`${uid} ${what}`);
-      }
-    },
-  };
+  #record(launcher: Launcher, type: 'Normal' | 'Warning', event: string, message: string): void {
+    const { events, log } = this.#deps;
+    events.record(vmiObject(launcher.namespace, launcher.vmi), { type, reason: event, message });
+    const fields = { ...namesOf(launcher), event, message };
+    if (type === 'Normal') {
+      log.info({ ...fields, ...this.#durations.end(`${launcher.uid} mask`) }, 'VM is on the CPUs of its mask');
+      return;
+    }
+    this.#durations.begin(`${launcher.uid} ${event === HOUSEKEEPING ? 'housekeeping' : 'mask'}`);
+    log.warn(fields, 'VM is not on the CPUs that it should use');
+  }
 }
 
 /** As of the last check. @param allowedNow a thread's CPUs at this moment; undefined if it has ended */

@@ -1,18 +1,15 @@
 import type { PinningState } from '../../kube/node-topology.ts';
 import type { Reflector } from '../../kube/reflector.ts';
+import type { VmStatus } from '../../model/agent-status.ts';
 import type { Host } from '../../model/host.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { Guard, Listeners, type Services, Throttle } from '../lifecycle/duty.ts';
 import { allowedOf } from '../processes/proc.ts';
-import {
-  createLauncherChecks,
-  type LauncherPinningParts,
-  type LauncherView,
-  type NodeCpus,
-} from './launcher-pinning.ts';
+import { LauncherChecks, type LauncherPinningParts, type LauncherView, type NodeCpus } from './launcher-pinning.ts';
 import type { Launcher } from './launchers.ts';
-import { createReporting, maskOverlaps, pinningStates, statusOf } from './reporting.ts';
+import type { PinRecord } from './pins-file.ts';
+import { maskOverlaps, PinningReporting, pinningStates, statusOf } from './reporting.ts';
 
 /** The pause after a pass, as a multiple of its duration. */
 const PASS_REST_FACTOR = 3;
@@ -21,6 +18,7 @@ const STARTING_POLL_MILLISECONDS = 100;
 
 export interface VmPinningDeps extends LauncherPinningParts, Omit<Services, 'client'> {
   readonly launchers: Pick<Reflector<Launcher | undefined>, 'items' | 'run'>;
+  readonly record: Pick<PinRecord, keyof PinRecord>;
   /** Calls the listener when a launcher has changed. @returns a function that ends the subscription */
   readonly onLaunchers: (listener: () => void) => () => void;
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
@@ -28,108 +26,134 @@ export interface VmPinningDeps extends LauncherPinningParts, Omit<Services, 'cli
   readonly checkInterval: number;
 }
 
-export type VmPinning = ReturnType<typeof createVmPinning>;
-
 /**
  * A launcher's cgroup lists its processes and CPUs; the names of QEMU's threads show their roles. Besides changes, a
  * timer causes passes, since no event reports that virt-handler or libvirt moved a thread, or that QEMU started.
  * Invariant: no thread gets a CPU outside its container's cpuset.
+ *
+ * Owner: this duty. Age: views are those of the last pass; every `checkInterval`, a pass checks all. End: the run's
+ * signal.
  */
-export function createVmPinning(deps: VmPinningDeps) {
-  const { launchers, assignments, checkInterval } = deps;
-  const listeners = new Listeners();
-  const reporting = createReporting(deps);
-  const launcherChecks = createLauncherChecks(deps, reporting.forget);
-  let views: readonly LauncherView[] = [];
-  let states: readonly PinningState[] = [];
-  let statesText = '[]';
-  let pinsText = '';
-  let nextFull = 0;
+export class VmPinning {
+  readonly #deps: VmPinningDeps;
+  readonly #listeners = new Listeners();
+  readonly #reporting: PinningReporting;
+  readonly #launcherChecks: LauncherChecks;
+  #views: readonly LauncherView[] = [];
+  #states: readonly PinningState[] = [];
+  #statesText = '[]';
+  #pinsText = '';
+  /** Whether the next pass checks all launchers, not only those that start. */
+  #isFull = true;
+  /** When the next full pass is due, in monotonic milliseconds. */
+  #nextFull = 0;
+  #timer: NodeJS.Timeout | undefined;
 
-  const publish = () => {
-    states = pinningStates(views);
-    const text = JSON.stringify(states);
-    if (text === statesText) return;
-    statesText = text;
-    listeners.notify();
-  };
+  constructor(deps: VmPinningDeps) {
+    this.#deps = deps;
+    this.#reporting = new PinningReporting(deps);
+    this.#launcherChecks = new LauncherChecks(deps, (uid) => this.#reporting.forget(uid));
+  }
 
-  const tellOverlaps = () => {
-    const text = views.map(({ launcher, mask }) => `${launcher.uid} ${mask?.pins.map(({ cpus }) => cpus)}`).join();
-    if (text === pinsText) return;
-    pinsText = text;
-    reporting.overlaps(maskOverlaps(views));
-  };
+  readonly subscribe = this.#listeners.subscribe;
 
-  const nodeCpus = (): NodeCpus => {
-    const { reserved, owned, assignments: owners } = assignments.view();
-    const dedicated = new Set(owners.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
-    return { host: deps.host(), reserved, owned, dedicated };
-  };
+  pinning(): readonly PinningState[] {
+    return this.#states;
+  }
 
-  const isManaged = ({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus) =>
-    maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || deps.record.has(uid);
+  readonly status = (): VmStatus => statusOf(this.#views, (tid) => allowedOf(this.#deps.affinity, tid));
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { launchers, assignments, onLaunchers, record } = this.#deps;
+    const guard = new Guard();
+    // A list of pods arrives as one change for each pod.
+    const passes = new Throttle(
+      guard.wrap(() => this.#passAndPlan(signal, passes)),
+      0,
+      PASS_REST_FACTOR,
+    );
+    const passForAll = () => {
+      this.#isFull = true;
+      passes.soon();
+    };
+    // The agent's lock is held from here on.
+    record.load(signal, () => {
+      // Each guest takes its record again.
+      this.#launcherChecks.end();
+      passForAll();
+    });
+    const ends = [onLaunchers(passForAll), assignments.subscribe(passForAll)];
+    passForAll();
+    try {
+      await Promise.race([launchers.run(signal), guard.until(signal)]);
+    } finally {
+      for (const unsubscribe of ends) unsubscribe();
+      clearTimeout(this.#timer);
+      passes.cancel();
+      this.#end();
+    }
+  }
+
+  #passAndPlan(signal: AbortSignal, passes: Throttle): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (signal.aborted) return;
+    const onlyStarting = !this.#isFull;
+    this.#isFull = false;
+    const next = this.#pass(onlyStarting);
+    if (next === undefined) return;
+    this.#timer = setTimeout(() => {
+      this.#isFull ||= performance.now() >= this.#nextFull;
+      passes.soon();
+    }, next);
+  }
 
   /** @returns milliseconds until the next pass; undefined if no launcher needs another check */
-  const pass = (launchers: Iterable<Launcher | undefined>, onlyStarting: boolean): number | undefined => {
-    const node = nodeCpus();
-    const present = [...launchers].filter((launcher) => launcher !== undefined);
-    const managed = present.filter((launcher) => isManaged(launcher, node));
-    views = launcherChecks.at(managed, node, onlyStarting);
-    reporting.views(views);
-    tellOverlaps();
-    publish();
+  #pass(onlyStarting: boolean): number | undefined {
+    const node = this.#nodeCpus();
+    const present = [...this.#deps.launchers.items.values()].filter((launcher) => launcher !== undefined);
+    const managed = present.filter((launcher) => this.#isManaged(launcher, node));
+    this.#views = this.#launcherChecks.at(managed, node, onlyStarting);
+    this.#reporting.views(this.#views);
+    this.#tellOverlaps();
+    this.#publish();
     if (managed.length === 0) return undefined;
-    if (!onlyStarting) nextFull = performance.now() + checkInterval * 1000;
-    const untilFull = Math.max(0, Math.ceil(nextFull - performance.now()));
-    return launcherChecks.hasStarting() ? Math.min(STARTING_POLL_MILLISECONDS, untilFull) : untilFull;
-  };
+    if (!onlyStarting) this.#nextFull = performance.now() + this.#deps.checkInterval * 1000;
+    const untilFull = Math.max(0, Math.ceil(this.#nextFull - performance.now()));
+    return this.#launcherChecks.hasStarting() ? Math.min(STARTING_POLL_MILLISECONDS, untilFull) : untilFull;
+  }
 
-  const end = () => {
-    launcherChecks.end();
-    views = [];
-    tellOverlaps();
-    publish();
-  };
+  #nodeCpus(): NodeCpus {
+    const { reserved, owned, assignments } = this.#deps.assignments.view();
+    const dedicated = new Set(assignments.filter(({ container }) => container === COMPUTE).map(({ podUID }) => podUID));
+    return { host: this.#deps.host(), reserved, owned, dedicated };
+  }
 
-  return {
-    pinning: () => states,
-    subscribe: listeners.subscribe,
-    status: () => statusOf(views, (tid) => allowedOf(deps.affinity, tid)),
+  #isManaged({ uid, maskRequest, problem }: Launcher, { dedicated }: NodeCpus): boolean {
+    return maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || this.#deps.record.has(uid);
+  }
 
-    async run(signal: AbortSignal) {
-      const guard = new Guard();
-      let timer: NodeJS.Timeout | undefined;
-      let isFull = true;
-      // A list of pods arrives as one change for each pod.
-      const passes = new Throttle(guard.wrap(work), 0, PASS_REST_FACTOR);
-      function work() {
-        clearTimeout(timer);
-        timer = undefined;
-        if (signal.aborted) return;
-        const onlyStarting = !isFull;
-        isFull = false;
-        const next = pass(launchers.items.values(), onlyStarting);
-        if (next !== undefined) timer = setTimeout(passByClock, next);
-      }
-      function passByClock() {
-        isFull ||= performance.now() >= nextFull;
-        passes.soon();
-      }
-      const passForAll = () => {
-        isFull = true;
-        passes.soon();
-      };
-      const ends = [deps.onLaunchers(passForAll), assignments.subscribe(passForAll)];
-      passForAll();
-      try {
-        await Promise.race([launchers.run(signal), guard.until(signal)]);
-      } finally {
-        for (const unsubscribe of ends) unsubscribe();
-        clearTimeout(timer);
-        passes.cancel();
-        end();
-      }
-    },
-  };
+  #tellOverlaps(): void {
+    const text = this.#views
+      .map(({ launcher, mask }) => `${launcher.uid} ${mask?.pins.map(({ cpus }) => cpus)}`)
+      .join();
+    if (text === this.#pinsText) return;
+    this.#pinsText = text;
+    this.#reporting.overlaps(maskOverlaps(this.#views));
+  }
+
+  #publish(): void {
+    this.#states = pinningStates(this.#views);
+    const text = JSON.stringify(this.#states);
+    if (text === this.#statesText) return;
+    this.#statesText = text;
+    this.#listeners.notify();
+  }
+
+  #end(): void {
+    this.#launcherChecks.end();
+    this.#views = [];
+    this.#tellOverlaps();
+    this.#publish();
+  }
 }

@@ -23,7 +23,7 @@ export interface HostParts {
   readonly assignments: Assignments;
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;
-  readonly vms: VmPinning | undefined;
+  readonly vms: Pick<VmPinning, 'pinning' | 'subscribe'> | undefined;
   readonly refusals: RefusedStarts;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

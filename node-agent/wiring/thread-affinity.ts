@@ -1,24 +1,21 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheProblem } from '../../kube/reflector.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { resultOrNone } from '../../model/json.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { CHECKPOINT_FILE } from '../assignments/checkpoint.ts';
 import { Listeners } from '../lifecycle/duty.ts';
 import { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
-import { createAffinityEvents } from '../ovs-affinity/reporting.ts';
-import { createMasksFile } from '../ovs-affinity/saved-masks.ts';
-import { createCgroupTree } from '../processes/cgroup-tree.ts';
-import { bootId, procThreads, startOf } from '../processes/proc.ts';
+import { AffinityEvents } from '../ovs-affinity/reporting.ts';
+import { CgroupTree } from '../processes/cgroup-tree.ts';
+import { bootId, OnlineCpus, procThreads, startOf } from '../processes/proc.ts';
 import { procProcesses } from '../vm-pinning/guest.ts';
 import { watchLaunchers } from '../vm-pinning/launchers.ts';
-import { createPinsFile } from '../vm-pinning/pins-file.ts';
-import { createVmPinning, type VmPinning } from '../vm-pinning/vm-pinning.ts';
+import { PinRecord } from '../vm-pinning/pins-file.ts';
+import { VmPinning } from '../vm-pinning/vm-pinning.ts';
 import type { AgentParts, HostParts } from './parts.ts';
-
-/** Of the machine that this process runs on: the kernel knows only these, whatever host the flags describe. */
-const MACHINE_ONLINE = '/sys/devices/system/cpu/online';
 
 /** Time before OVS takes CPUs that became free; it leaves CPUs with a new owner at once. */
 const GROWTH_DELAY_SECONDS = 5;
@@ -31,15 +28,16 @@ export function createOvsDuty(
 ) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
-  const cgroups = createCgroupTree(config.cgroupRoot);
+  const cgroups = new CgroupTree(config.cgroupRoot);
   const ovs = new OvsAffinity({
     affinity: createAffinity(),
     threads: procThreads,
-    machine: () => CpuSet.parse(readFileSync(MACHINE_ONLINE, 'utf8')),
+    machine: new OnlineCpus().read,
     now: () => performance.now(),
     rundir,
     // The name contains the run directory, since one machine may run an agent for each of several.
-    masksFile: createMasksFile(join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`), bootId()),
+    masksFile: join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`),
+    bootId: bootId(),
     enablerFile: config.ovsEnabler,
     growthDelay: GROWTH_DELAY_SECONDS,
     checkInterval: OVS_CHECK_INTERVAL_SECONDS,
@@ -48,8 +46,8 @@ export function createOvsDuty(
     pmdMask: () => networks.view().pmdCpus.union(cgroups.dedicatedToDpdk()),
     onPmdMask: networks.subscribe,
     assignments,
-    assignedAt: () => statSync(checkpoint, { throwIfNoEntry: false })?.mtimeMs,
-    events: createAffinityEvents({ recorder: events, nodeName, now: monotonicSeconds }),
+    assignedAt: () => resultOrNone(() => statSync(checkpoint).mtimeMs),
+    events: new AffinityEvents({ recorder: events, nodeName, now: monotonicSeconds }),
     log,
     metrics,
   });
@@ -70,7 +68,7 @@ export function createOvsDuty(
 /** Interval of checks of the VMs' threads; each check corrects changes by other processes. */
 const VM_CHECK_INTERVAL_SECONDS = 1;
 
-export interface VmPinningDuty extends VmPinning {
+export interface VmPinningDuty extends Pick<VmPinning, 'pinning' | 'subscribe' | 'status' | 'run'> {
   /** Why launchers are not known any more: new VMs with masks stay paused. All else is read on the node, not watched. */
   problem(): string | undefined;
 }
@@ -83,14 +81,14 @@ export function createVmPinningDuty(
   const changes = new Listeners();
   const launchers = watchLaunchers({ ...parts, onChange: () => changes.notify() });
   // The name contains the node, since one machine may run an agent for each of several.
-  const file = join(config.stateDir, `vm-pins-${nodeName}.json`);
-  const vms = createVmPinning({
+  const path = join(config.stateDir, `vm-pins-${nodeName}.json`);
+  const vms = new VmPinning({
     ...parts,
     affinity: createAffinity(),
     threads: procThreads,
     processes: procProcesses,
-    tree: createCgroupTree(config.cgroupRoot),
-    record: createPinsFile(file, { bootId: bootId(), startOf, log }),
+    tree: new CgroupTree(config.cgroupRoot),
+    record: new PinRecord({ path, bootId: bootId(), startOf, log }),
     now: () => performance.now(),
     launchers,
     onLaunchers: changes.subscribe,
@@ -99,7 +97,9 @@ export function createVmPinningDuty(
     checkInterval: VM_CHECK_INTERVAL_SECONDS,
   });
   return {
-    ...vms,
+    pinning: () => vms.pinning(),
+    subscribe: vms.subscribe,
+    status: vms.status,
     problem: () => (launchers.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),
     async run(signal) {
       // The agent checks a mask against the CPUs of the host, which must be known first.

@@ -17,7 +17,6 @@ import * as z from 'zod';
 import {
   FileLimitError,
   parseSaved,
-  putAside,
   readBounded,
   readHead,
   SavedFormatError,
@@ -116,18 +115,6 @@ describe('a file of the agent', () => {
       (error) => error instanceof SavedFormatError && /has format 2, this agent reads format 1/.test(error.message),
     );
     for (const text of ['{', '{"format":1}', '7']) assert.throws(() => parseSaved(text, schema), text);
-  });
-
-  it('is kept under another name if it is unusable', () => {
-    const directory = temp();
-    const path = join(directory, 'state.json');
-    writeFileSync(path, '{');
-    assert.equal(putAside(path), `${path}.corrupt`);
-    assert.deepEqual([readdirSync(directory), readFileSync(`${path}.corrupt`, 'utf8')], [['state.json.corrupt'], '{']);
-    assert.equal(putAside(path), undefined, 'there is none');
-    mkdirSync(join(directory, 'folder.corrupt/full'), { recursive: true });
-    mkdirSync(join(directory, 'folder'));
-    assert.equal(putAside(join(directory, 'folder')), undefined, 'it cannot be moved');
   });
 });
 

@@ -1,5 +1,15 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
@@ -115,19 +125,49 @@ describe('affinity of real threads, and the enabler file', () => {
     assert.deepEqual([counted.sets, logged.lines], [0, []]);
   });
 
-  it('an unreadable enabler file leaves the feature on', async () => {
+  for (const [fault, make] of [
+    ['a symbolic link to itself: ELOOP, even for root', (path: string) => symlinkSync('enable', path)],
+    ['a directory', (path: string) => mkdirSync(path)],
+    ['a FIFO', (path: string) => execFileSync('mkfifo', [path])],
+  ] as const) {
+    it(`an enabler file that is ${fault} leaves the feature on, with a log line`, async () => {
+      writeFileSync(enablerFile, '1');
+      start();
+      view.free(first());
+      make(join(directory, 'fault'));
+      rmSync(enablerFile);
+      renameSync(join(directory, 'fault'), enablerFile);
+      await eventually(
+        () => logged.said('reading the OVS enabler file failed; keeping its last state') && ovs.status().enabled,
+        'the fault is seen',
+      );
+      view.free(all());
+      view.free(first());
+      assert.deepEqual(masks(), [first()]);
+      rmSync(enablerFile, { recursive: true });
+      await onlyOn(all());
+    });
+  }
+
+  it('turned off, the masks of an earlier agent are restored as soon as their file can be read', async () => {
     writeFileSync(enablerFile, '1');
     start();
     view.free(first());
-    // A symbolic link to itself: ELOOP, even for root.
+    stop.abort();
+    await running;
+    renameSync(masksFile(), `${masksFile()}.elsewhere`);
+    mkdirSync(masksFile());
+    stop = new AbortController();
+    start();
+    view.free(rest());
+    assert.match(ovs.problems().join(), /original masks are unknown/);
     rmSync(enablerFile);
-    symlinkSync(enablerFile, enablerFile);
-    view.free(all());
-    view.free(first());
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    assert.deepEqual(masks(), [first()]);
-    assert.equal(ovs.status().enabled, true);
-  });
+    await onlyOn(first());
+    rmdirSync(masksFile());
+    renameSync(`${masksFile()}.elsewhere`, masksFile());
+    await eventually(() => masks().join() === all(), 'restored', 30);
+    await eventually(() => !existsSync(masksFile()), 'forgotten');
+  }).timeout(60_000);
 
   it('vacate while disabled delays no container', async () => {
     start();

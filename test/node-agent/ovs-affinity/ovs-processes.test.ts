@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
-import { createOvsProcesses, type OvsProcesses, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
-import { createMasksFile, MasksFileError } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import { OvsProcesses, type OvsProcessesDeps, VacateError } from '../../../node-agent/ovs-affinity/ovs-processes.ts';
 import { startOf } from '../../../node-agent/processes/proc.ts';
-import { type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
+import { UnreadableError } from '../../../node-agent/processes/readable.ts';
+import { recordingLogger, type StandIn, startStandIn, tempDirectories, testMetrics } from '../support.ts';
 import { cpus, FakeKernel } from './stage.ts';
 
 /** The processes are real; their threads and masks are those of a kernel with 16 CPUs that the test controls. */
@@ -15,7 +16,8 @@ describe('the processes of Open vSwitch', () => {
   let kernel: FakeKernel;
   let metrics: ReturnType<typeof testMetrics>;
   let ovs: OvsProcesses;
-  let masksFile: ReturnType<typeof createMasksFile>;
+  let masksFile: string;
+  let stop: AbortController;
   const started: StandIn[] = [];
 
   /** Threads of processes, except the main ones. */
@@ -27,15 +29,18 @@ describe('the processes of Open vSwitch', () => {
     kernel.thread(1, '0-15', 'init');
     metrics = testMetrics();
     others = new Map();
-    masksFile = createMasksFile(join(directory, 'state/masks.json'), 'boot');
+    masksFile = join(directory, 'state/masks.json');
+    mkdirSync(join(directory, 'state'));
+    stop = new AbortController();
     ovs = create();
   });
   afterEach(async () => {
+    stop.abort();
     await Promise.all(started.splice(0).map((child) => child.stop()));
   });
 
-  const create = (changes: Partial<Parameters<typeof createOvsProcesses>[0]> = {}) =>
-    createOvsProcesses({
+  const create = (changes: Partial<OvsProcessesDeps> = {}) => {
+    const processes = new OvsProcesses({
       affinity: kernel.affinity,
       threads: {
         list: (pid) => (kernel.masks.has(pid) ? [pid, ...(others.get(pid) ?? [])] : []),
@@ -48,9 +53,14 @@ describe('the processes of Open vSwitch', () => {
       now: () => performance.now(),
       rundir: directory,
       masksFile,
+      bootId: 'boot',
+      log: recordingLogger().log,
       metrics,
       ...changes,
     });
+    processes.load(stop.signal, () => {});
+    return processes;
+  };
   const daemon = async (name: 'ovs-vswitchd' | 'ovsdb-server', mask = '0-15') => {
     const child = await startStandIn(name, 0, join(directory, `${name}.pid`));
     started.push(child);
@@ -119,7 +129,7 @@ describe('the processes of Open vSwitch', () => {
     displacedOn('2-3');
     kernel.online = '0-2,4-15';
     assert.equal(displacedOn('2-3'), 0);
-    assert.deepEqual([ovs.machine().toString(), ovs.seeMachine()], ['0-2,4-15', false]);
+    assert.deepEqual([ovs.machine.toString(), ovs.seeMachine()], ['0-2,4-15', false]);
     kernel.thread(pid, '5');
     assert.equal(displacedOn('2'), 1);
     kernel.online = '0-15';
@@ -146,11 +156,9 @@ describe('the processes of Open vSwitch', () => {
   it('get the CPUs of the machine’s first process if their saved masks are lost, or else the online CPUs', async () => {
     kernel.thread(1, '0-7', 'init');
     const { pid } = await daemon('ovs-vswitchd', '9');
-    const load = () => {
-      throw new MasksFileError('masks.json', 'torn');
-    };
     const restored = (changes: object) => {
-      ovs = create({ masksFile: { ...masksFile, load }, ...changes });
+      writeFileSync(masksFile, 'torn');
+      ovs = create(changes);
       ovs.snapshot();
       assert.match(
         ovs
@@ -169,6 +177,68 @@ describe('the processes of Open vSwitch', () => {
     assert.equal(restored({ affinity: { ...kernel.affinity, get } }), '0-15');
   });
 
+  it('that the kernel does not restore stay saved until it does, unless another process has moved them since', async () => {
+    const { pid } = await daemon('ovs-vswitchd');
+    const { pid: database } = await daemon('ovsdb-server', '0-7');
+    const refused = new Set([pid, database]);
+    const setMask = (tid: number, words: Uint32Array) => {
+      if (refused.has(tid)) throw new SyscallError('sched_setaffinity', tid, 1);
+      kernel.affinity.set(tid, words);
+    };
+    refused.clear();
+    ovs = create({ affinity: { ...kernel.affinity, set: setMask } });
+    apply({ only: cpus('2-3') });
+    refused.add(pid).add(database);
+    const remaining = () => ovs.restoreRemaining().problems.map(({ cause }) => cause);
+    ovs.restore();
+    for (let i = 0; i < 2; i++) assert.deepEqual([remaining(), ovs.isRestored], [['EPERM', 'EPERM'], false]);
+    kernel.thread(database, '5');
+    refused.clear();
+    // The next agent knows them, too.
+    const next = create();
+    next.restore();
+    assert.equal(kernel.maskTexts()[pid], '0-15');
+    kernel.thread(pid, '2-3');
+    kernel.thread(database, '5');
+    assert.deepEqual([remaining(), ovs.isRestored, existsSync(masksFile)], [[], true, false]);
+    assert.equal([pid, database].map((one) => kernel.maskTexts()[one]).join(), '0-15,5');
+  });
+
+  it('whose /proc cannot be read are a problem, keep their threads and masks, and count as staying', async () => {
+    const first = await daemon('ovs-vswitchd');
+    thread(first, '5');
+    let fails = true;
+    const list = (pid: number) => {
+      if (fails) throw new UnreadableError(`/proc/${pid}/task`, new Error('EMFILE'));
+      return [pid, ...(others.get(pid) ?? [])];
+    };
+    const start = (pid: number, tid: number) => {
+      if (fails) throw new UnreadableError(`/proc/${tid}/stat`, new Error('EMFILE'));
+      return startOf(pid);
+    };
+    const threads = { has: () => true, summary: () => ({ count: 2, identity: 1 }), name: () => 'handler', list, start };
+    ovs = create({ threads });
+    const causes = () => apply({ only: cpus('2-3') }).problems.map(({ cause }) => cause);
+    assert.deepEqual([causes(), kernel.sets], [['pidfile-absent', 'unreadable'], 0]);
+    fails = false;
+    assert.deepEqual(causes(), ['pidfile-absent']);
+    const saved = readFileSync(masksFile, 'utf8');
+    assert.match(saved, /"main":"0-15","odd":\[\{.*"cpus":"5"\}/);
+    fails = true;
+    assert.deepEqual([causes(), ovs.isAsLeft()], [['pidfile-absent', 'unreadable'], false]);
+    assert.equal((await valuesOf('ovsThreads'))['ovs-vswitchd'], 2);
+    const vacated = new AbortController();
+    const waiting = ovs.vacate(cpus('9'), cpus('0-1'), vacated.signal);
+    vacated.abort(new Error('stays'));
+    await assert.rejects(waiting, /stays/);
+    ovs.restore();
+    ovs.restoreRemaining();
+    assert.equal(readFileSync(masksFile, 'utf8'), saved);
+    fails = false;
+    ovs.restoreRemaining();
+    assert.equal([first.pid, ...(others.get(first.pid) ?? [])].map((tid) => kernel.maskTexts()[tid]).join(), '0-15,5');
+  });
+
   it('leave a container’s CPUs before it starts, and the wait is measured', async () => {
     const { pid } = await daemon('ovs-vswitchd');
     const { pid: database } = await daemon('ovsdb-server', '2-3');
@@ -179,7 +249,7 @@ describe('the processes of Open vSwitch', () => {
     );
     const { values } = await metrics.vacateSeconds.get();
     assert.equal(values.find(({ metricName }) => metricName === 'plumbline_ovs_vacate_seconds_count')?.value, 1);
-    assert.equal(masksFile.load().length, 2, 'their masks are saved before');
+    assert.equal(JSON.parse(readFileSync(masksFile, 'utf8')).processes.length, 2, 'their masks are saved before');
     const { sets } = kernel;
     await ovs.vacate(cpus('2-3'), cpus('0-1'));
     assert.equal(kernel.sets, sets, 'nothing is left to move');

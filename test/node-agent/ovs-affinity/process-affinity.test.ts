@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { createPmdFinder } from '../../../node-agent/ovs-affinity/thread-mover.ts';
+import { PmdFinder } from '../../../node-agent/ovs-affinity/thread-mover.ts';
 import type { Threads } from '../../../node-agent/processes/proc.ts';
 import { set } from '../support.ts';
 import { FakeKernel } from './stage.ts';
@@ -235,7 +235,8 @@ describe('the poll mode threads of a switch', () => {
       reads.push(tid);
       return names.get(tid);
     };
-    const find = createPmdFinder(7, { name } as unknown as Threads, () => time.now);
+    const finder = new PmdFinder(7, { name } as unknown as Threads, () => time.now);
+    const find = (tids: number[]) => finder.find(tids);
     return { names, reads, time, find: (...tids: number[]) => [...find(tids)] };
   };
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Assignments } from '../../../node-agent/assignments/assignments.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { AffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { machine, ovsParts, recordingEvents } from './stage.ts';
 
@@ -23,7 +23,7 @@ const assignments = new Assignments({
   onFailure: () => {},
 });
 const { recorder } = recordingEvents();
-const events = createAffinityEvents({ recorder, nodeName: 'n', now: () => performance.now() / 1000 });
+const events = new AffinityEvents({ recorder, nodeName: 'n', now: () => performance.now() / 1000 });
 const ovs = new OvsAffinity(ovsParts(directory, { assignments, events, log, checkInterval: Number(checkInterval) }));
 const running = Promise.all([assignments.run(stop.signal), ovs.run(stop.signal)]);
 log.info('program started');

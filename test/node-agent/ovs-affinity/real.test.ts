@@ -9,8 +9,8 @@ import { statusLines } from '../../../cli/ovs/run.ts';
 import { ovsStatus } from '../../../model/agent-status.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
-import { type ContainerCpus, createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { AffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { CgroupTree, type ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
 import { procThreads } from '../../../node-agent/processes/proc.ts';
 import { needs, skipFor, skipWithout } from '../../support/parts.ts';
 import { allowedLists, eventually, startStandIn, tempDirectories, testMetrics } from '../support.ts';
@@ -80,7 +80,7 @@ describe('a real Open vSwitch under --monitor', function () {
     counted = countingAffinity();
     recorded = recordingEvents();
     metrics = testMetrics();
-    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
+    const events = new AffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
     containers = () => ({ guaranteed: [], others: [] });
     later = 0;
     const parts = { assignments: view, affinity: counted, events, metrics, checkInterval: 0.5 };
@@ -137,7 +137,7 @@ describe('a real Open vSwitch under --monitor', function () {
     const container = await startStandIn('dpdk-app', 1, join(directory, 'app.pid'));
     try {
       cgroup.run(container.pid, rest());
-      containers = createCgroupTree(cgroup.root).containers;
+      containers = new CgroupTree(cgroup.root).containers;
       view.free(first(), rest());
       const daemons = DAEMONS.map((name) => real.pid(name));
       const sampler = await watchMasks(cpus(rest()).first!, daemons);

@@ -1,22 +1,20 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createContention } from '../../../node-agent/ovs-affinity/contention.ts';
+import { Contention } from '../../../node-agent/ovs-affinity/contention.ts';
 import { foreignWriter } from '../../../node-agent/ovs-affinity/problems.ts';
-import { createAffinityEvents, createReporting } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { AffinityEvents, AffinityReporting } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger } from '../support.ts';
 import { cpus, recordingEvents } from './stage.ts';
-
-type Reporting = ReturnType<typeof createReporting>;
 
 let registry: Registry;
 let recorded: ReturnType<typeof recordingEvents>;
 let logged: ReturnType<typeof recordingLogger>;
 let now: number;
 let writtenAt: number | undefined;
-let tell: Reporting;
+let tell: AffinityReporting;
 
 const reasons = () => recorded.events.map(({ reason }) => reason);
 const viewOf = (free: string, owned: string) => ({
@@ -35,9 +33,9 @@ describe('reports of OVS affinity', () => {
     logged = recordingLogger();
     now = 5000;
     writtenAt = undefined;
-    const events = createAffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => now });
+    const events = new AffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => now });
     const metrics = createAgentMetrics(registry);
-    tell = createReporting({ log: logged.log, metrics, events, assignedAt: () => writtenAt });
+    tell = new AffinityReporting({ log: logged.log, metrics, events, assignedAt: () => writtenAt });
   });
 
   afterEach(() => mock.reset());
@@ -149,8 +147,6 @@ describe('reports of OVS affinity', () => {
   });
 });
 
-type Contention = ReturnType<typeof createContention>;
-
 describe('another process that sets the CPUs of threads', () => {
   let seconds: number;
   let contention: Contention;
@@ -158,30 +154,30 @@ describe('another process that sets the CPUs of threads', () => {
   const pass = (at: number, displaced: number) => {
     seconds = at;
     contention.note(displaced);
-    return contention.isContended;
+    return contention.mode === 'contended';
   };
   const isContendedAt = (at: number) => {
     seconds = at;
-    return contention.isContended;
+    return contention.mode === 'contended';
   };
 
   beforeEach(() => {
     seconds = 0;
-    contention = createContention(() => seconds * 1000);
+    contention = new Contention(() => seconds * 1000);
   });
 
   it('is not suspected if no thread was moved', () => assert.equal(pass(10, 0), false));
 
   it('is suspected for a minute after one move, which may be an operator’s', () => {
     assert.equal(pass(10, 5), false);
-    assert.equal(contention.isSuspected, true);
+    assert.equal(contention.mode === 'suspected', true);
     seconds = 69.999;
-    assert.equal(contention.isSuspected, true);
+    assert.equal(contention.mode === 'suspected', true);
     seconds = 70;
-    assert.equal(contention.isSuspected, false);
+    assert.equal(contention.mode === 'suspected', false);
     assert.equal(pass(70, 5), false);
     assert.equal(pass(129.999, 5), true);
-    assert.equal(contention.isSuspected, false, 'it is known');
+    assert.equal(contention.mode === 'suspected', false, 'it is known');
   });
 
   it('is a program if it moves threads twice within a minute, until ten minutes without a move', () => {

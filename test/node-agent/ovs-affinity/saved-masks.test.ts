@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict';
-import { existsSync, truncateSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmdirSync,
+  statSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { OvsProcess } from '../../../node-agent/open-vswitch/daemons.ts';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import {
-  createMasksFile,
-  createSavedMasks,
-  MasksFileError,
-  type OriginalMasks,
-  type SavedProcess,
-} from '../../../node-agent/ovs-affinity/saved-masks.ts';
-import { tempDirectories } from '../support.ts';
+import { type OriginalMasks, SavedMasks, type SavedProcess } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import { UnreadableError } from '../../../node-agent/processes/readable.ts';
+import { startVirtualTime, type VirtualTime } from '../../support/virtual-time.ts';
+import { recordingLogger, tempDirectories } from '../support.ts';
 
 const masks = (main: string, odd: OriginalMasks['odd'] = []): OriginalMasks => ({ main: CpuSet.parse(main), odd });
 
@@ -35,217 +40,223 @@ function processOf(process: OvsProcess, now = '0-7'): ProcessAffinity {
   } as ProcessAffinity;
 }
 
-function stage(before: readonly SavedProcess[] | Error = []) {
-  const file: { saves: SavedProcess[][]; loads: number; fails: Error | undefined; aside: string | undefined } = {
-    saves: [],
-    loads: 0,
-    fails: undefined,
-    aside: '/state/masks.json.corrupt',
-  };
-  const alive = new Map([DAEMON, MONITOR, DATABASE, DATABASE_MONITOR].map(({ pid, start }) => [pid, start]));
-  const memory = createSavedMasks({
-    file: {
-      load() {
-        file.loads++;
-        if (before instanceof Error) throw before;
-        return [...before];
-      },
-      save(processes) {
-        if (file.fails !== undefined) throw file.fails;
-        file.saves.push([...processes]);
-      },
-      putAside: () => file.aside,
-    },
-    startOf: (pid) => alive.get(pid),
-    unconfined: () => CpuSet.parse('0-63'),
-  });
-  return { file, alive, memory };
-}
-
-const mainOf = (one: ProcessAffinity) => one.originalMasks?.main.toString();
-const displayed = (list: readonly SavedProcess[] | undefined) =>
-  list?.map(({ pid, start, originalMasks: { main } }) => `${pid}/${start} ${main}`);
-
-describe('saved masks: remember', () => {
-  it('saves the current masks once before any change', () => {
-    const { file, memory } = stage();
-    const list = [processOf(DAEMON, '0-7'), processOf(DATABASE, '4')];
-    assert.deepEqual(memory.remember(list), []);
-    assert.deepEqual(list.map(mainOf), ['0-7', '4']);
-    assert.deepEqual(displayed(file.saves[0]), ['10/100 0-7', '20/200 4']);
-    assert.deepEqual(memory.remember(list), []);
-    assert.deepEqual([file.saves.length, file.loads], [1, 1]);
-  });
-
-  it('prefers masks that an earlier agent saved, except those of another process with the same pid', () => {
-    const { memory } = stage([saved(DAEMON, '0-15'), saved({ ...DATABASE, start: 1 }, '9')]);
-    const list = [processOf(DAEMON, '2'), processOf(DATABASE, '3')];
-    memory.remember(list);
-    assert.deepEqual(list.map(mainOf), ['0-15', '3']);
-  });
-
-  it('adds a process that appears later and does not read a known one again', () => {
-    const { file, memory } = stage();
-    const first = processOf(DAEMON, '0-7');
-    memory.remember([first]);
-    first.remember(masks('5'));
-    memory.remember([first, processOf(DATABASE, '1')]);
-    assert.deepEqual(displayed(file.saves[1]), ['10/100 5', '20/200 1']);
-  });
-
-  it('keeps the masks of a process that is not found but alive, and drops those of an ended one', () => {
-    const { file, alive, memory } = stage([saved(MONITOR, '0-15'), saved(DATABASE_MONITOR, '0-3')]);
-    alive.delete(DATABASE_MONITOR.pid);
-    memory.remember([processOf(DATABASE, '1')]);
-    assert.deepEqual(displayed(file.saves[0]), ['20/200 1', '9/90 0-15']);
-    alive.set(MONITOR.pid, 91);
-    memory.remember([processOf(DAEMON, '2')]);
-    assert.deepEqual(displayed(file.saves[1]), ['10/100 2', '20/200 1']);
-  });
-
-  it('does not save a process that cannot be read', () => {
-    const { file, memory } = stage();
-    const gone = { ...processOf(DAEMON), remember: () => undefined } as ProcessAffinity;
-    memory.remember([gone, processOf(DATABASE, '1')]);
-    assert.deepEqual(displayed(file.saves[0]), ['20/200 1']);
-  });
-});
-
-describe('saved masks: a daemon that its monitor has restarted', () => {
-  const odd = { ...MONITOR, originalMasks: masks('0-15', [{ tid: 9, start: 90, cpus: CpuSet.parse('3') }]) };
-  const cases: [string, SavedProcess[], OvsProcess[], string[]][] = [
-    ['gets the mask that the monitor had before', [saved(MONITOR, '0-15')], [DAEMON, MONITOR], ['0-15', '0-15']],
-    ['does not get the mask of odd threads of the monitor', [odd], [DAEMON, MONITOR], ['0-15', '0-15 odd']],
-    ['gets its own mask if both are first seen together', [], [DAEMON, MONITOR], ['1', '2']],
-    [
-      'gets no mask of another daemon’s monitor, or of another process with the monitor’s pid',
-      [saved(DATABASE_MONITOR, '8'), saved({ ...MONITOR, start: 1 }, '7')],
-      [DAEMON, DATABASE_MONITOR, MONITOR],
-      ['1', '8', '3'],
-    ],
-    [
-      'prefers its own saved mask over that of its monitor',
-      [saved(MONITOR, '0-15'), saved(DAEMON, '6')],
-      [DAEMON, MONITOR],
-      ['6', '0-15'],
-    ],
-    ['never gives its mask to a monitor', [saved(DAEMON, '6')], [DAEMON, MONITOR], ['6', '2']],
-  ];
-  for (const [label, before, processes, expected] of cases) {
-    it(label, () => {
-      const { memory } = stage(before);
-      const list = processes.map((process, i) => processOf(process, String(i + 1)));
-      memory.remember(list);
-      const odds = list.map(({ originalMasks }) => (originalMasks?.odd.length === 0 ? '' : ' odd'));
-      assert.deepEqual(
-        list.map((affinity, i) => `${mainOf(affinity)}${odds[i]}`),
-        expected,
-      );
-    });
-  }
-});
-
-describe('saved masks: recall', () => {
-  it('returns those in memory, or else those in the file, and writes nothing', () => {
-    const { file, memory } = stage([saved(DAEMON, '0-15'), saved(MONITOR, '0-15')]);
-    const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2'), processOf(MONITOR)];
-    list[2]?.remember(masks('3'));
-    assert.deepEqual(memory.recall(list), []);
-    assert.deepEqual(list.map(mainOf), ['0-15', undefined, '3']);
-    assert.deepEqual(file.saves, []);
-  });
-
-  it('finds none once they are cleared; the file is not written if it has none', () => {
-    const some = stage([saved(DAEMON, '0-15')]);
-    some.memory.clear();
-    assert.deepEqual(some.file.saves, [[]]);
-    const affinity = processOf(DAEMON, '1');
-    some.memory.recall([affinity]);
-    assert.equal(mainOf(affinity), undefined);
-    const none = stage();
-    none.memory.clear();
-    assert.deepEqual(none.file.saves, []);
-  });
-});
-
-describe('saved masks: lost', () => {
-  it('assumes the masks of a service, and reports that until they are restored', () => {
-    const { file, memory } = stage(new Error('masks.json: torn'));
-    const list = [processOf(DAEMON, '1')];
-    const problems = memory.remember(list);
-    assert.equal(problems[0]?.cause, 'masks-file');
-    assert.match(problems[0]?.text ?? '', /^masks\.json: torn \(kept as \/state\/masks\.json\.corrupt\): .* \(0-63\);/);
-    assert.equal(mainOf(list[0] as ProcessAffinity), '0-63');
-    const later = processOf(DATABASE, '2');
-    assert.deepEqual([memory.remember([...list, later]), mainOf(later)], [problems, '2'], 'it starts afterwards');
-    assert.equal(file.loads, 1);
-    memory.clear();
-    assert.deepEqual(file.saves.at(-1), []);
-    assert.deepEqual(memory.remember([later]), []);
-  });
-
-  it('assumes them in recall, too, and claims no other name of a file that could not be moved', () => {
-    const { file, memory } = stage(new Error('masks.json: torn'));
-    file.aside = undefined;
-    const affinity = processOf(DAEMON, '1');
-    assert.match(memory.recall([affinity])[0]?.text ?? '', /^masks\.json: torn: if the feature is turned off/);
-    assert.equal(mainOf(affinity), '0-63');
-    memory.clear();
-    assert.deepEqual([file.saves, memory.recall([])], [[[]], []]);
-  });
-
-  it('reports a file that cannot be written until it can', () => {
-    const { file, memory } = stage();
-    file.fails = new Error('disk full');
-    const problem = [{ cause: 'masks-file', text: 'disk full' }];
-    const list = [processOf(DAEMON, '1')];
-    for (let i = 0; i < 2; i++) assert.deepEqual(memory.remember(list), problem);
-    memory.clear();
-    assert.deepEqual(memory.recall([]), problem);
-    file.fails = undefined;
-    assert.deepEqual(memory.remember([...list, processOf(DATABASE)]), []);
-    assert.equal(file.saves.length, 1);
-    memory.clear();
-    assert.deepEqual([file.saves.at(-1), memory.recall([])], [[], []]);
-  });
-});
-
-describe('the file of saved masks', () => {
+describe('saved masks', () => {
   const temp = tempDirectories();
   let path: string;
+  let stop: AbortController;
+  /** The start of each process by its id; an error if it cannot be read. */
+  let alive: Map<number, number | Error>;
+  let time: VirtualTime;
   beforeEach(() => {
     path = join(temp(), 'state/masks.json');
-    createMasksFile(path, 'boot').save([saved(DAEMON, '0-7'), { ...DATABASE, originalMasks: masks('4', [ODD]) }]);
+    mkdirSync(dirname(path));
+    stop = new AbortController();
+    alive = new Map([DAEMON, MONITOR, DATABASE, DATABASE_MONITOR].map(({ pid, start }) => [pid, start]));
+    time = startVirtualTime();
   });
-  const ODD = { tid: 21, start: 210, cpus: CpuSet.parse('3') };
-
-  it('has them for the next agent of the same boot, and is removed with the last one', () => {
-    const [daemon, database] = createMasksFile(path, 'boot').load();
-    assert.deepEqual([daemon?.pid, daemon?.originalMasks.main.toString()], [10, '0-7']);
-    assert.deepEqual(
-      database?.originalMasks.odd.map(({ tid, start, cpus }) => [tid, start, cpus.toString()]),
-      [[21, 210, '3']],
-    );
-    assert.deepEqual(createMasksFile(path, 'another boot').load(), []);
-    createMasksFile(path, 'boot').save([]);
-    assert.deepEqual([existsSync(path), createMasksFile(path, 'boot').load()], [false, []]);
+  afterEach(() => {
+    stop.abort();
+    time.end();
   });
 
-  for (const [what, size] of [
-    ['torn', 100],
-    ['too large', 2 ** 30],
-  ] as const) {
-    it(`is lost if it is ${what}, and kept under another name`, () => {
-      truncateSync(path, size);
-      const file = createMasksFile(path, 'boot');
-      assert.throws(() => file.load(), MasksFileError);
-      assert.equal(file.putAside(), `${path}.corrupt`);
-      assert.deepEqual([existsSync(path), existsSync(`${path}.corrupt`)], [false, true]);
-    });
+  /** An agent, which has loaded what is on the disk. */
+  function agent({ bootId = 'boot', onLate = () => {} } = {}): SavedMasks {
+    const startOf = (pid: number) => {
+      const start = alive.get(pid);
+      if (start instanceof Error) throw start;
+      return start;
+    };
+    const unconfined = () => CpuSet.parse('0-63');
+    const memory = new SavedMasks({ masksFile: path, bootId, log: recordingLogger().log, startOf, unconfined });
+    memory.load(stop.signal, onLate);
+    return memory;
   }
 
-  it('says what follows if it cannot be written', () => {
-    const file = createMasksFile(join(path, 'below-a-file'), 'boot');
-    assert.throws(() => file.save([saved(DAEMON, '0-7')]), /cannot save the threads’ original masks.*--state-dir/);
+  /** Puts masks on the disk, as an earlier agent does. */
+  function save(processes: readonly SavedProcess[]): void {
+    agent().remember(
+      processes.map(({ originalMasks, ...process }) => ({ process, originalMasks }) as unknown as ProcessAffinity),
+    );
+  }
+
+  const mainOf = (one: ProcessAffinity) => one.originalMasks?.main.toString();
+  const onDisk = () =>
+    (
+      JSON.parse(readFileSync(path, 'utf8')) as { processes: { pid: number; start: number; main: string }[] }
+    ).processes.map(({ pid, start, main }) => `${pid}/${start} ${main}`);
+  const causes = (problems: readonly { readonly text: string }[]) =>
+    problems.map(({ text }) => /are lost|cannot save|are unknown/.exec(text)?.[0]);
+
+  describe('remember', () => {
+    it('saves the current masks once before any change, for the next agent of the same boot', () => {
+      const odd = { tid: 21, start: 210, cpus: CpuSet.parse('3') };
+      const list = [processOf(DAEMON, '0-7'), processOf(DATABASE)];
+      list[1]?.remember(masks('4', [odd]));
+      const memory = agent();
+      assert.deepEqual(memory.remember(list), []);
+      assert.deepEqual(
+        [list.map(mainOf), onDisk()],
+        [
+          ['0-7', '4'],
+          ['10/100 0-7', '20/200 4'],
+        ],
+      );
+      const { ino } = statSync(path);
+      assert.deepEqual([memory.remember(list), statSync(path).ino], [[], ino]);
+      const next = agent().processes;
+      assert.deepEqual(
+        [next[0]?.originalMasks.main.toString(), next[1]?.originalMasks.odd.map(String)],
+        ['0-7', [String(odd)]],
+      );
+      assert.deepEqual(agent({ bootId: 'another boot' }).processes, []);
+    });
+
+    it('prefers masks that an earlier agent saved, except those of another process with the same pid', () => {
+      alive.set(DATABASE.pid, 1);
+      save([saved(DAEMON, '0-15'), saved({ ...DATABASE, start: 1 }, '9')]);
+      const list = [processOf(DAEMON, '2'), processOf(DATABASE, '3')];
+      agent().remember(list);
+      assert.deepEqual(list.map(mainOf), ['0-15', '3']);
+    });
+
+    it('adds a process that appears later and does not read a known one again', () => {
+      const memory = agent();
+      const first = processOf(DAEMON, '0-7');
+      memory.remember([first]);
+      first.remember(masks('5'));
+      memory.remember([first, processOf(DATABASE, '1')]);
+      assert.deepEqual(onDisk(), ['10/100 5', '20/200 1']);
+    });
+
+    it('keeps the masks of a process that is not found but alive, or unreadable, and drops those of an ended one', () => {
+      save([saved(MONITOR, '0-15'), saved(DATABASE_MONITOR, '0-3')]);
+      const memory = agent();
+      alive.delete(DATABASE_MONITOR.pid);
+      alive.set(MONITOR.pid, new UnreadableError('/proc/9/stat', new Error('EMFILE')));
+      memory.remember([processOf(DATABASE, '1')]);
+      assert.deepEqual(onDisk(), ['20/200 1', '9/90 0-15']);
+      alive.set(MONITOR.pid, 91);
+      memory.remember([processOf(DAEMON, '2')]);
+      assert.deepEqual(onDisk(), ['10/100 2', '20/200 1']);
+    });
+
+    it('does not save a process that cannot be read', () => {
+      const gone = { ...processOf(DAEMON), remember: () => undefined } as ProcessAffinity;
+      agent().remember([gone, processOf(DATABASE, '1')]);
+      assert.deepEqual(onDisk(), ['20/200 1']);
+    });
+  });
+
+  describe('a daemon that its monitor has restarted', () => {
+    const odd = { ...MONITOR, originalMasks: masks('0-15', [{ tid: 9, start: 90, cpus: CpuSet.parse('3') }]) };
+    const cases: [string, SavedProcess[], OvsProcess[], string[]][] = [
+      ['gets the mask that the monitor had before', [saved(MONITOR, '0-15')], [DAEMON, MONITOR], ['0-15', '0-15']],
+      ['does not get the mask of odd threads of the monitor', [odd], [DAEMON, MONITOR], ['0-15', '0-15 odd']],
+      ['gets its own mask if both are first seen together', [], [DAEMON, MONITOR], ['1', '2']],
+      [
+        'gets no mask of another daemon’s monitor, or of another process with the monitor’s pid',
+        [saved(DATABASE_MONITOR, '8'), saved({ ...MONITOR, start: 1 }, '7')],
+        [DAEMON, DATABASE_MONITOR, MONITOR],
+        ['1', '8', '3'],
+      ],
+      [
+        'prefers its own saved mask over that of its monitor',
+        [saved(MONITOR, '0-15'), saved(DAEMON, '6')],
+        [DAEMON, MONITOR],
+        ['6', '0-15'],
+      ],
+      ['never gives its mask to a monitor', [saved(DAEMON, '6')], [DAEMON, MONITOR], ['6', '2']],
+    ];
+    for (const [label, before, processes, expected] of cases) {
+      it(label, () => {
+        for (const { pid, start } of before) alive.set(pid, start);
+        save(before);
+        const list = processes.map((process, i) => processOf(process, String(i + 1)));
+        agent().remember(list);
+        const odds = list.map(({ originalMasks }) => (originalMasks?.odd.length === 0 ? '' : ' odd'));
+        assert.deepEqual(
+          list.map((affinity, i) => `${mainOf(affinity)}${odds[i]}`),
+          expected,
+        );
+      });
+    }
+  });
+
+  describe('recall', () => {
+    it('returns those in memory, or else those in the file, and writes nothing', () => {
+      save([saved(DAEMON, '0-15'), saved(MONITOR, '0-15')]);
+      const { ino } = statSync(path);
+      const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2'), processOf(MONITOR)];
+      list[2]?.remember(masks('3'));
+      assert.deepEqual(agent().recall(list), []);
+      assert.deepEqual([list.map(mainOf), statSync(path).ino], [['0-15', undefined, '3'], ino]);
+    });
+
+    it('finds none that were forgotten; those of processes that were not restored stay', () => {
+      save([saved(DAEMON, '0-15'), saved(DATABASE, '1'), saved(MONITOR, '0-3')]);
+      const memory = agent();
+      alive.delete(MONITOR.pid);
+      memory.forget([DAEMON]);
+      assert.deepEqual([onDisk(), memory.isEmpty], [['20/200 1'], false]);
+      const affinity = processOf(DAEMON, '1');
+      memory.recall([affinity]);
+      assert.equal(mainOf(affinity), undefined);
+      memory.forget([DATABASE]);
+      assert.deepEqual([existsSync(path), memory.isEmpty], [false, true]);
+    });
+  });
+
+  describe('lost', () => {
+    it('assumes the masks of a service, and reports that until they are restored', () => {
+      save([saved(DAEMON, '0-15')]);
+      truncateSync(path, 40);
+      const recalled = processOf(DAEMON, '1');
+      const memory = agent();
+      memory.recall([recalled]);
+      const list = [processOf(DAEMON, '1')];
+      const problems = memory.remember(list);
+      assert.equal(problems[0]?.cause, 'masks-file');
+      assert.match(problems[0]?.text ?? '', /^\S+masks\.json: .* \(kept as \S+\.corrupt\): .* \(0-63\);/);
+      assert.deepEqual([mainOf(recalled), ...list.map(mainOf)], ['0-63', '0-63']);
+      const later = processOf(DATABASE, '2');
+      assert.deepEqual([memory.remember([...list, later]), mainOf(later)], [problems, '2'], 'it starts afterwards');
+      memory.forget([DAEMON, DATABASE]);
+      assert.deepEqual([existsSync(path), memory.remember([later])], [false, []]);
+    });
+  });
+
+  describe('a state directory in trouble', () => {
+    it('those that could not be written are, when they can, and the next agent does not take its own for them', async () => {
+      const memory = agent();
+      mkdirSync(path);
+      const list = [processOf(DAEMON, '0-15')];
+      for (let i = 0; i < 2; i++) assert.deepEqual(causes(memory.remember(list)), ['cannot save']);
+      rmdirSync(path);
+      await time.pass(10);
+      assert.deepEqual([onDisk(), memory.remember(list)], [['10/100 0-15'], []]);
+      const moved = processOf(DAEMON, '2-3');
+      agent().remember([moved]);
+      assert.equal(mainOf(moved), '0-15');
+    });
+
+    it('those that could not be read win over what this agent has seen meanwhile, and are not overwritten', async () => {
+      save([saved(DAEMON, '0-15'), saved(MONITOR, '0-15')]);
+      const text = readFileSync(path, 'utf8');
+      unlinkSync(path);
+      mkdirSync(path);
+      let late = 0;
+      const memory = agent({ onLate: () => late++ });
+      const list = [processOf(DAEMON, '2-3'), processOf(DATABASE, '1')];
+      assert.deepEqual([causes(memory.remember(list)), list.map(mainOf)], [['are unknown'], ['2-3', '1']]);
+      memory.forget([DAEMON, DATABASE]);
+      assert.equal(memory.isEmpty, false);
+      memory.remember(list);
+      rmdirSync(path);
+      writeFileSync(path, text);
+      await time.pass(10);
+      assert.equal(late, 1);
+      assert.deepEqual([memory.remember(list), list.map(mainOf)], [[], ['0-15', '1']]);
+      assert.deepEqual(onDisk(), ['10/100 0-15', '20/200 1', '9/90 0-15']);
+    });
   });
 });

@@ -5,9 +5,8 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity, SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import type { OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
-import { createProcessAffinity, type ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { createAffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
-import { createMasksFile } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
+import { AffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { bootId, procThreads } from '../../../node-agent/processes/proc.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { set, testMetrics } from '../support.ts';
@@ -70,7 +69,8 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     now: () => performance.now(),
     rundir: join(directory, 'run'),
     enablerFile: join(directory, 'etc/enable'),
-    masksFile: createMasksFile(join(directory, 'state/masks.json'), bootId()),
+    masksFile: join(directory, 'state/masks.json'),
+    bootId: bootId(),
     growthDelay: 0,
     checkInterval: 5,
     containers: () => ({ guaranteed: [], others: [] }),
@@ -79,7 +79,7 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     onPmdMask: () => () => {},
     assignments: settableView({ free: machine() }),
     assignedAt: () => undefined,
-    events: createAffinityEvents({ recorder: recordingEvents().recorder, nodeName: 'n', now: () => 0 }),
+    events: new AffinityEvents({ recorder: recordingEvents().recorder, nodeName: 'n', now: () => 0 }),
     log: createLogger('test', 'silent'),
     metrics: testMetrics(),
     ...changes,
@@ -132,7 +132,7 @@ export class FakeKernel {
   }
 
   keeper(name: 'ovs-vswitchd' | 'ovsdb-server' = 'ovs-vswitchd'): ProcessAffinity {
-    return createProcessAffinity(
+    return new ProcessAffinity(
       { name, role: 'daemon', pid: PID, start: 0 },
       {
         affinity: this.affinity,

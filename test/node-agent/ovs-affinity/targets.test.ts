@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { allowedCpus, createConfirmation, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
+import { allowedCpus, Confirmation, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { createTargets, type Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
+import { Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
 import { cpus } from './stage.ts';
 
@@ -66,7 +66,7 @@ describe('the target CPUs from pass to pass', () => {
   let targets: Targets;
 
   const make = (changes: Partial<TargetsDeps> = {}) =>
-    createTargets(
+    new Targets(
       {
         growthDelay: 3600,
         isolated: () => cpus(isolated),
@@ -247,13 +247,13 @@ const withPool = (free: string, owned: string, pool?: string): AssignmentsView =
 describe('confirmation that free CPUs are free', () => {
   let seconds: number;
   let running: ContainerCpus | undefined;
-  let confirmation: ReturnType<typeof createConfirmation>;
+  let confirmation: Confirmation;
   const stillUsed = (gain: string, view: AssignmentsView) => confirmation.stillUsed(cpus(gain), view).toString();
 
   beforeEach(() => {
     seconds = 0;
     running = { guaranteed: [], others: [] };
-    confirmation = createConfirmation({ containers: () => running, now: () => seconds * 1000 });
+    confirmation = new Confirmation({ containers: () => running, now: () => seconds * 1000 });
   });
 
   // Sets of running containers of Guaranteed pods, and of others; the CPUs to take; free, owned, pool; the held CPUs.

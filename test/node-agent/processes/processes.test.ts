@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import {
   commandLineOf,
   commOf,
-  createProcThreads,
+  ProcThreads,
   parentOf,
   procThreads,
   startOf,
 } from '../../../node-agent/processes/proc.ts';
+import { UnreadableError } from '../../../node-agent/processes/readable.ts';
 import { eventually, tempDirectories, writeTree } from '../support.ts';
 
 const newDirectory = tempDirectories();
@@ -61,15 +62,15 @@ describe('cgroups of pods: the place of a container', () => {
   for (const [name, path] of places) {
     it(name, () => {
       const root = v2({ [`${path}/cgroup.procs`]: '1\n' });
-      assert.equal(createCgroupTree(root).container(UID, ID), join(root, path));
+      assert.equal(new CgroupTree(root).container(UID, ID), join(root, path));
       const old = v1({ [`${path}/cgroup.procs`]: '1\n' });
-      assert.equal(createCgroupTree(old).container(UID, ID), join(old, 'cpuset', path));
+      assert.equal(new CgroupTree(old).container(UID, ID), join(old, 'cpuset', path));
     });
   }
 
   it('includes crun’s own level below it', () => {
     const root = v2({ [`kubepods/pod${UID}/${ID}/container/cgroup.procs`]: '1\n' });
-    assert.equal(createCgroupTree(root).container(UID, ID), join(root, `kubepods/pod${UID}/${ID}/container`));
+    assert.equal(new CgroupTree(root).container(UID, ID), join(root, `kubepods/pod${UID}/${ID}/container`));
   });
 
   it('is not the cgroup of its monitor, of another container, or a file', () => {
@@ -82,13 +83,13 @@ describe('cgroups of pods: the place of a container', () => {
       [`${pod}/a-${ID}.service/cgroup.procs`]: '1\n',
       [`${pod}/file-${ID}.scope`]: 'no directory',
     });
-    assert.equal(createCgroupTree(root).container(UID, ID), undefined);
-    assert.equal(createCgroupTree(root).container('another', ID), undefined);
+    assert.equal(new CgroupTree(root).container(UID, ID), undefined);
+    assert.equal(new CgroupTree(root).container('another', ID), undefined);
   });
 
   it('is found if the kubelet’s cgroups are created after the agent starts', () => {
     const root = v2({});
-    const tree = createCgroupTree(root);
+    const tree = new CgroupTree(root);
     assert.equal(tree.container(UID, ID), undefined);
     assert.equal(tree.containers(), undefined);
     writeTree(root, { [`kubepods/pod${UID}/${ID}/cgroup.procs`]: '1\n' });
@@ -100,20 +101,20 @@ describe('cgroups of pods: the place of a container', () => {
 describe('cgroups of pods: processes', () => {
   it('of version 2 are those of the container only, which include its threaded cgroups', () => {
     const root = v2({ 'c/cgroup.procs': '7\n8\n', 'c/housekeeping/cgroup.procs': '9\n' });
-    assert.deepEqual(createCgroupTree(root).processes(join(root, 'c')), [7, 8]);
+    assert.deepEqual(new CgroupTree(root).processes(join(root, 'c')), [7, 8]);
   });
 
   it('of version 1 include those of virt-handler’s cgroup, each once', () => {
     const root = v1({ 'c/cgroup.procs': '7\n8\n', 'c/housekeeping/cgroup.procs': '8\n9\n' });
-    assert.deepEqual(createCgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8, 9]);
+    assert.deepEqual(new CgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8, 9]);
     rmSync(join(root, 'cpuset/c/housekeeping'), { recursive: true });
-    assert.deepEqual(createCgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8]);
+    assert.deepEqual(new CgroupTree(root).processes(join(root, 'cpuset/c')), [7, 8]);
   });
 
   it('are empty for an empty cgroup and undefined for a missing one', () => {
     const root = v2({ 'c/cgroup.procs': '' });
-    assert.deepEqual(createCgroupTree(root).processes(join(root, 'c')), []);
-    assert.equal(createCgroupTree(root).processes(join(root, 'gone')), undefined);
+    assert.deepEqual(new CgroupTree(root).processes(join(root, 'c')), []);
+    assert.equal(new CgroupTree(root).processes(join(root, 'gone')), undefined);
   });
 
   it('are limited to the first 256 of each cgroup', () => {
@@ -122,7 +123,7 @@ describe('cgroups of pods: processes', () => {
       'c/cgroup.procs': `${many.join('\n')}\n`,
       'c/housekeeping/cgroup.procs': `${many.map((id) => id + 50_000).join('\n')}\n`,
     });
-    const pids = createCgroupTree(root).processes(join(root, 'cpuset/c'));
+    const pids = new CgroupTree(root).processes(join(root, 'cpuset/c'));
     assert.deepEqual(pids, [...many.slice(0, 256), ...many.slice(0, 256).map((id) => id + 50_000)]);
   });
 });
@@ -130,25 +131,25 @@ describe('cgroups of pods: processes', () => {
 describe('cgroups of pods: CPUs', () => {
   it('are the effective ones, not the requested ones', () => {
     const root = v2({ 'c/cpuset.cpus': '0-7\n', 'c/cpuset.cpus.effective': '0-3\n' });
-    assert.equal(String(createCgroupTree(root).cpuset(join(root, 'c'))), '0-3');
-    assert.equal(createCgroupTree(root).cpuset(join(root, 'gone')), undefined);
+    assert.equal(String(new CgroupTree(root).cpuset(join(root, 'c'))), '0-3');
+    assert.equal(new CgroupTree(root).cpuset(join(root, 'gone')), undefined);
     const old = v1({ 'c/cpuset.cpus': '0-7\n', 'c/cpuset.effective_cpus': '4-5\n' });
-    assert.equal(String(createCgroupTree(old).cpuset(join(old, 'cpuset/c'))), '4-5');
+    assert.equal(String(new CgroupTree(old).cpuset(join(old, 'cpuset/c'))), '4-5');
     const older = v1({ 'c/cpuset.cpus': '0-7\n' });
-    assert.equal(String(createCgroupTree(older).cpuset(join(older, 'cpuset/c'))), '0-7');
+    assert.equal(String(new CgroupTree(older).cpuset(join(older, 'cpuset/c'))), '0-7');
   });
 
   it('are those of the nearest parent if the controller is disabled, within the root', () => {
     const root = v2({ 'kubepods/cpuset.cpus.effective': '2-3\n', 'kubepods/pod/c/cgroup.procs': '' });
-    assert.equal(String(createCgroupTree(root).cpuset(join(root, 'kubepods/pod/c'))), '2-3');
+    assert.equal(String(new CgroupTree(root).cpuset(join(root, 'kubepods/pod/c'))), '2-3');
     const bare = newDirectory();
     writeTree(bare, { 'cpuset.cpus.effective': '0-1', 'x/cgroup.controllers': '', 'x/c/cgroup.procs': '' });
-    assert.equal(createCgroupTree(join(bare, 'x')).cpuset(join(bare, 'x/c')), undefined);
+    assert.equal(new CgroupTree(join(bare, 'x')).cpuset(join(bare, 'x/c')), undefined);
   });
 
   it('of virt-handler’s cgroup are read and written if it exists; it is never created', () => {
     const root = v2({ 'c/housekeeping/cpuset.cpus': '20', 'd/cgroup.procs': '' });
-    const tree = createCgroupTree(root);
+    const tree = new CgroupTree(root);
     assert.equal(String(tree.housekeeping(join(root, 'c'))), '20');
     tree.setHousekeeping(join(root, 'c'), CpuSet.parse('20-22'));
     assert.equal(readFileSync(join(root, 'c/housekeeping/cpuset.cpus'), 'utf8'), '20-22');
@@ -176,7 +177,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
       ...container('kubepods/besteffort/nopod/a', '7\n'),
       ...container('kubepods/else/poda4/a', '8\n'),
     });
-    const sets = createCgroupTree(root).containers();
+    const sets = new CgroupTree(root).containers();
     assert.deepEqual(lists(sets?.guaranteed), ['4-5', '4-5']);
     assert.deepEqual(lists(sets?.others)?.sort(), ['0-3', '0-3,6']);
   });
@@ -188,7 +189,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
       ...container('kubepods/poda1/absent', '6\n'),
       'kubepods/poda1/unlisted/cgroup.events': POPULATED,
     });
-    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed), ['6']);
+    assert.deepEqual(lists(new CgroupTree(root).containers()?.guaranteed), ['6']);
   });
 
   it('with crun are those of its own level, if set, or those of the container', () => {
@@ -198,7 +199,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
       ...container('kubepods/poda1/b', '3\n'),
       'kubepods/poda1/b/container/cpuset.cpus': '\n',
     });
-    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed)?.sort(), ['2', '3']);
+    assert.deepEqual(lists(new CgroupTree(root).containers()?.guaranteed)?.sort(), ['2', '3']);
   });
 
   it('of version 1 count if the cgroup or one below it has processes', () => {
@@ -213,7 +214,7 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
       'kubepods/poda1/c/cgroup.procs': '',
       'kubepods/poda1/d/cpuset.cpus': '4\n',
     });
-    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed)?.sort(), ['1', '2']);
+    assert.deepEqual(lists(new CgroupTree(root).containers()?.guaranteed)?.sort(), ['1', '2']);
   });
 
   it('come from cgroups at the top, before those one level down', () => {
@@ -224,9 +225,62 @@ describe('cgroups of pods: the CPUs of all running containers', () => {
       ...container('xkubepods/poda3/a', '3\n'),
       ...container('kubepodsx/poda4/a', '4\n'),
     });
-    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed), ['1']);
+    assert.deepEqual(lists(new CgroupTree(root).containers()?.guaranteed), ['1']);
     rmSync(join(root, 'kubepods'), { recursive: true });
-    assert.deepEqual(lists(createCgroupTree(root).containers()?.guaranteed), ['2']);
+    assert.deepEqual(lists(new CgroupTree(root).containers()?.guaranteed), ['2']);
+  });
+});
+
+describe('cgroups of pods: files that cannot be read', () => {
+  const faults: Record<string, (file: string) => void> = {
+    'a symbolic link to itself (ELOOP)': (file) => symlinkSync(file, file),
+    'a directory (EISDIR)': (file) => mkdirSync(file),
+    'a torn list': (file) => writeFileSync(file, '0-'),
+    'a huge list': (file) => writeFileSync(file, `${'1,'.repeat(20_000)}1`),
+  };
+  for (const [fault, make] of Object.entries(faults)) {
+    it(`${fault}: the container’s CPUs are unknown, not those of a parent, and none counts as unused`, () => {
+      const root = v2({
+        'kubepods/cpuset.cpus.effective': '0-7\n',
+        'kubepods/poda1/a/cgroup.events': POPULATED,
+        'ovs.slice/cpuset.cpus.exclusive': '6\n',
+      });
+      const tree = new CgroupTree(root);
+      const container = join(root, 'kubepods/poda1/a');
+      assert.equal(String(tree.dedicatedToDpdk()), '6');
+      rmSync(join(root, 'ovs.slice/cpuset.cpus.exclusive'));
+      for (const file of ['kubepods/poda1/a/cpuset.cpus', 'ovs.slice/cpuset.cpus.exclusive']) make(join(root, file));
+      make(join(container, 'cpuset.cpus.effective'));
+      assert.throws(() => tree.cpuset(container), UnreadableError);
+      assert.deepEqual([tree.containers(), String(tree.dedicatedToDpdk())], [undefined, '6']);
+    });
+  }
+
+  it('without a free file descriptor (EMFILE), no process counts as ended', () => {
+    const script = `
+      import { openSync } from 'node:fs';
+      import { hasEnded, identityOf, OnlineCpus, procThreads, startOf } from './node-agent/processes/proc.ts';
+      const online = new OnlineCpus();
+      const before = String(online.read());
+      const start = startOf(process.pid);
+      const outcome = (work) => { try { return String(work()); } catch (error) { return error.code; } };
+      try { for (;;) openSync('/dev/null'); } catch {}
+      console.log([
+        outcome(() => procThreads.list(process.pid)), outcome(() => startOf(process.pid)),
+        outcome(() => hasEnded({ pid: process.pid, start }, startOf)), outcome(() => online.read()) === before,
+        outcome(() => identityOf(process.pid) > 0),
+      ].join());`;
+    const command = [
+      '-c',
+      'ulimit -n 256; exec "$@"',
+      'sh',
+      process.execPath,
+      '--import',
+      'tsx',
+      '--input-type=module',
+    ];
+    const output = execFileSync('sh', [...command, '-e', script], { encoding: 'utf8' });
+    assert.equal(output.trim(), 'unreadable,unreadable,false,true,true');
   });
 });
 
@@ -268,10 +322,10 @@ describe('processes with names of their own choice', () => {
   it('the first threads of a process with too many are listed, with its main thread', () => {
     const all = procThreads.list(process.pid);
     assert.ok(all.length > 4);
-    const few = createProcThreads(3).list(process.pid);
+    const few = new ProcThreads(3).list(process.pid);
     assert.deepEqual(few, all.slice(0, 3));
     assert.equal(few[0], process.pid);
-    assert.deepEqual(createProcThreads(all.length + 10).list(process.pid).length, all.length);
+    assert.deepEqual(new ProcThreads(all.length + 10).list(process.pid).length, all.length);
   });
 
   it('a thread of another process does not belong to this one', async () => {

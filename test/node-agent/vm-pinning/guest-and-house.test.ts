@@ -3,7 +3,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { findGuest, type GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
-import { createHousekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
+import { Housekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
 import { set } from '../support.ts';
 import { FakeAffinity } from './stage.ts';
 
@@ -53,7 +53,7 @@ describe('the QEMU process of a launcher', () => {
     add(3, 'qemu-system-x86', { 3: 'qemu-system-x86', 30: 'CPU 0/KVM' });
     assert.equal(findGuest([1, 2, 3], parts)?.pid, 3);
     assert.equal(findGuest([1, 2], parts)?.pid, 2);
-    assert.equal(findGuest([1, 2], parts)?.isReady(), false);
+    assert.equal(findGuest([1, 2], parts)?.isReady, false);
     assert.equal(findGuest([1], parts), undefined);
     assert.equal(findGuest([9], parts), undefined);
   });
@@ -81,10 +81,10 @@ describe('the QEMU process of a launcher', () => {
         [11, 'IO iothread1', 'io', '0-7'],
       ],
     );
-    assert.equal(guest?.isReady(), true);
+    assert.equal(guest?.isReady, true);
     processes.get(1)?.threads.delete(10);
     guest?.list();
-    assert.equal(guest?.isReady(), false);
+    assert.equal(guest?.isReady, false);
   });
 
   it('has threads that may change their names until they are one second old', () => {
@@ -156,7 +156,7 @@ describe('the emulator’s CPUs of a container', () => {
     const state = { cgroup: cgroup === undefined ? undefined : set(cgroup), writes: 0, fails: false };
     const guest = findGuest([1], parts);
     assert.ok(guest);
-    const keep = createHousekeeping({
+    const house = new Housekeeping({
       affinity: () => affinity,
       tree: {
         housekeeping: () => state.cgroup,
@@ -169,7 +169,7 @@ describe('the emulator’s CPUs of a container', () => {
     });
     const look = (changes = {}) => {
       affinity.sets.length = 0;
-      return keep({ path: '/c', cpuset: set(cpuset), guest, threads: guest.list(), host: HOST, ...changes });
+      return house.keep({ path: '/c', cpuset: set(cpuset), guest, threads: guest.list(), host: HOST, ...changes });
     };
     const where = (tid: number) => String(affinity.masks.get(tid));
     return { affinity, guest, state, look, where };

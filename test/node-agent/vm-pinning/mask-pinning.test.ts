@@ -3,7 +3,7 @@ import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import type { GuestThread } from '../../../node-agent/vm-pinning/guest.ts';
-import { createMaskPinning } from '../../../node-agent/vm-pinning/mask-pinning.ts';
+import { MaskPinning } from '../../../node-agent/vm-pinning/mask-pinning.ts';
 import type { PinnedScope } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { set } from '../support.ts';
 import { FakeAffinity } from './stage.ts';
@@ -23,7 +23,7 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
   add(200, 'IO iothread1');
   add(201, 'qemu-kvm');
   affinity.cpusetOf = () => undefined;
-  const pinning = createMaskPinning({
+  const pinning = new MaskPinning({
     affinity: () => affinity,
     tree: {
       housekeeping: () => housekeeping.cpus,

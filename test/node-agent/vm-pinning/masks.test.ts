@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
-import {
-  createLauncherChecks,
-  createLauncherPinning,
-  type NodeCpus,
-} from '../../../node-agent/vm-pinning/launcher-pinning.ts';
+import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { UnreadableError } from '../../../node-agent/processes/readable.ts';
+import { LauncherChecks, LauncherPinning, type NodeCpus } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../../node-agent/vm-pinning/launchers.ts';
-import { createPinsFile, type PinnedGuest } from '../../../node-agent/vm-pinning/pins-file.ts';
+import { type PinnedGuest, PinRecord } from '../../../node-agent/vm-pinning/pins-file.ts';
+import { startVirtualTime } from '../../support/virtual-time.ts';
 import { eventually, recordingLogger, set, tempDirectories, useDuties } from '../support.ts';
 import { createScene, launcherPod, type PretendVm } from './stage.ts';
 
@@ -73,9 +72,32 @@ describe('CPU masks on a node', () => {
     await end();
     assert.deepEqual([vcpusOf(vm, 2), vms.pinning()], [['5', '5'], []]);
   });
-});
 
-type LauncherChecks = ReturnType<typeof createLauncherChecks>;
+  it('stay reported as pinned while a cgroup cannot be read, and are given back when it can', async () => {
+    const root = temp();
+    const scene = createScene(root);
+    const vm = scene.addVm({ vcpus: 2, mask: '1:3', cpuset: '0-7' });
+    let fails = false;
+    class FaultyTree extends CgroupTree {
+      override cpuset(path: string) {
+        if (fails) throw new UnreadableError(path, new Error('EIO'));
+        return super.cpuset(path);
+      }
+    }
+    const logged = recordingLogger();
+    const vms = scene.create({ tree: new FaultyTree(root), log: logged.log });
+    const end = run(vms);
+    await eventually(() => vcpusOf(vm, 2).join() === '1,3', 'pinned');
+    fails = true;
+    await eventually(() => logged.said('reading a VM’s threads failed; keeping their last state'), 'the fault is seen');
+    assert.equal(vms.pinning()[0]?.state, 'pinned');
+    scene.annotate(vm, {});
+    fails = false;
+    await eventually(() => vcpusOf(vm, 2).join() === '0-7,0-7', 'given back');
+    await eventually(() => logged.said('recovered'), 'the end is logged');
+    await end();
+  });
+});
 
 describe('the pinning of one launcher', () => {
   const temp = tempDirectories();
@@ -87,7 +109,7 @@ describe('the pinning of one launcher', () => {
 
   it('finds no guest before the kubelet reports the container, and the guest afterwards', () => {
     const vm = scene.addVm({ vcpus: 1, mask: '0:2', cpuset: '0-3' });
-    const pinning = createLauncherPinning(scene.deps);
+    const pinning = new LauncherPinning(scene.deps);
     const early = pinning.reconcile({ ...vm.launcher, containerId: undefined }, NODE);
     assert.deepEqual([early.pid, early.container.toString(), early.threads], [undefined, '', []]);
     const later = pinning.reconcile(vm.launcher, NODE);
@@ -96,7 +118,7 @@ describe('the pinning of one launcher', () => {
 
   it('applies no mask while the reserved CPUs are unknown', () => {
     const vm = scene.addVm({ vcpus: 1, mask: '0-1', cpuset: '0-7' });
-    const pinning = createLauncherPinning(scene.deps);
+    const pinning = new LauncherPinning(scene.deps);
     const host = scene.deps.host();
     assert.equal(pinning.reconcile(vm.launcher, { ...NODE, host }).mask, undefined);
     assert.equal(vm.allowed('CPU 0/KVM'), '0-7');
@@ -112,7 +134,7 @@ describe('the pinning of one launcher', () => {
       [malformed, 'Parse'],
       [dedicated, 'Dedicated'],
     ] as const) {
-      const { mask } = createLauncherPinning(scene.deps).reconcile(vm.launcher, node);
+      const { mask } = new LauncherPinning(scene.deps).reconcile(vm.launcher, node);
       assert.deepEqual([mask?.state, mask?.reason], ['refused', reason]);
     }
     assert.deepEqual(scene.affinity.sets, []);
@@ -144,7 +166,7 @@ describe('the checks of a node’s launchers', () => {
       return threads.list(pid);
     };
     const parts = { ...scene.deps, now: () => now, threads: { ...threads, list } };
-    checks = createLauncherChecks(parts, (uid) => forgotten.push(uid));
+    checks = new LauncherChecks(parts, (uid) => forgotten.push(uid));
   });
   afterEach(() => mock.reset());
 
@@ -230,18 +252,17 @@ describe('a launcher of the node', () => {
   }
 });
 
-const UNREAD = 'reading which VMs were pinned failed; removed masks may stay in force';
-const UNSAVED = 'saving which VMs are pinned failed';
-
 describe('the record of pinned VMs', () => {
   const temp = tempDirectories();
   let path: string;
   let logged: ReturnType<typeof recordingLogger>;
+  let stop: AbortController;
   /** The start of each process by its id. */
   let alive: Map<number, number>;
 
   beforeEach(() => {
     path = join(temp(), 'state/vm-pins.json');
+    stop = new AbortController();
     logged = recordingLogger();
     alive = new Map([
       [7, 70],
@@ -249,7 +270,11 @@ describe('the record of pinned VMs', () => {
       [9, 90],
     ]);
   });
-  const open = (bootId = 'boot') => createPinsFile(path, { bootId, startOf: (pid) => alive.get(pid), log: logged.log });
+  const open = (bootId = 'boot', onLate = () => {}) => {
+    const record = new PinRecord({ path, bootId, startOf: (pid) => alive.get(pid), log: logged.log });
+    record.load(stop.signal, onLate);
+    return record;
+  };
   const guest = (podUID: string, pid: number, scope: PinnedGuest['scope'] = 'vcpus') => ({
     podUID,
     pid,
@@ -257,7 +282,7 @@ describe('the record of pinned VMs', () => {
     scope,
   });
   const saved = () => JSON.parse(readFileSync(path, 'utf8')) as { bootId: string; guests: PinnedGuest[] };
-  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
+  const messages = () => logged.lines.map(({ msg }) => msg);
 
   it('is read by the next agent of the same boot only', () => {
     const first = open();
@@ -316,27 +341,43 @@ describe('the record of pinned VMs', () => {
     assert.equal(record.has('a'), false);
   });
 
-  it('works without its file, with a log line', () => {
-    mkdirSync(`${path}.${process.pid}.tmp`, { recursive: true });
-    const record = open();
-    record.remember(guest('a', 7));
-    assert.equal(record.scope('a', guest('a', 7)), 'vcpus');
-    assert.deepEqual(messages(), [`40 ${UNSAVED}`]);
-    assert.equal(logged.lines[0]?.['file'], path);
-    assert.match(String(logged.lines[0]?.['reason']), /EISDIR/);
+  it('works without its file, and is on the disk when that can be written', async () => {
+    const time = startVirtualTime();
+    try {
+      const record = open();
+      mkdirSync(path, { recursive: true });
+      record.remember(guest('a', 7));
+      assert.equal(record.scope('a', guest('a', 7)), 'vcpus');
+      rmdirSync(path);
+      await time.pass(10);
+      assert.deepEqual(saved().guests, [guest('a', 7)]);
+      assert.deepEqual(messages(), ['writing a state file failed; retrying', 'recovered']);
+    } finally {
+      stop.abort();
+      time.end();
+    }
   });
 
-  it('starts again from an unusable file, which is kept, with a log line', () => {
-    open().remember(guest('a', 7));
-    writeFileSync(path, '{"format":2,"bootId":"boot"}');
-    assert.equal(open().has('a'), false);
-    assert.deepEqual(messages(), [`40 ${UNREAD}`]);
-    const [line] = logged.lines;
-    assert.deepEqual([line?.['file'], line?.['keptAs']], [path, `${path}.corrupt`]);
-    assert.match(
-      String(line?.['reason']),
-      /it has format 2, this agent reads format 1: a later version has written it/,
-    );
-    assert.equal(existsSync(`${path}.corrupt`), true);
+  it('keeps what the agent before recorded until its end, and what was saved in a file that cannot be read', async () => {
+    const time = startVirtualTime();
+    try {
+      const next = new PinRecord({ path, bootId: 'boot', startOf: (pid) => alive.get(pid), log: logged.log });
+      open().remember(guest('a', 7));
+      next.load(stop.signal, () => {});
+      next.remember(guest('b', 8));
+      assert.deepEqual(saved().guests, [guest('a', 7), guest('b', 8)]);
+      renameSync(path, `${path}.elsewhere`);
+      mkdirSync(path);
+      let late = 0;
+      const third = open('boot', () => late++);
+      third.remember(guest('b', 8, 'vm'));
+      rmdirSync(path);
+      renameSync(`${path}.elsewhere`, path);
+      await time.pass(10);
+      assert.deepEqual([saved().guests, late], [[guest('a', 7), guest('b', 8, 'vm')], 1]);
+    } finally {
+      stop.abort();
+      time.end();
+    }
   });
 });

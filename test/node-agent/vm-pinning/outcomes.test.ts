@@ -10,8 +10,8 @@ import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import type { LauncherView } from '../../../node-agent/vm-pinning/launcher-pinning.ts';
 import {
-  createReporting,
   maskOverlaps,
+  PinningReporting,
   pinningStates,
   pinsText,
   statusOf,
@@ -154,7 +154,7 @@ describe('reports about a VM', () => {
       flush: async () => {},
     };
     const metrics = createAgentMetrics(registry);
-    const reporting = createReporting({ events: recorder, nodeName: 'n1', log: logged.log, metrics });
+    const reporting = new PinningReporting({ events: recorder, nodeName: 'n1', log: logged.log, metrics });
     const metric = async (name: string) => (await registry.metrics()).split(`\nplumbline_${name} `)[1]?.split('\n')[0];
     return { reporting, events, logged, metric };
   }

@@ -5,10 +5,10 @@ import { createHost } from '../../../model/host.ts';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { createCgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
-import { createPinsFile } from '../../../node-agent/vm-pinning/pins-file.ts';
-import { createVmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
+import { PinRecord } from '../../../node-agent/vm-pinning/pins-file.ts';
+import { VmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
 
 /** The cgroup of a container below the mount, as a kubelet with the systemd driver creates it. */
@@ -104,8 +104,8 @@ export function createScene(root: string) {
   const startOf = (pid: number) => processes.get(pid)?.start;
   const deps: VmPinningDeps = {
     affinity,
-    tree: createCgroupTree(root),
-    record: createPinsFile(join(root, 'state/vm-pins.json'), { bootId: 'boot-1', startOf, log }),
+    tree: new CgroupTree(root),
+    record: new PinRecord({ path: join(root, 'state/vm-pins.json'), bootId: 'boot-1', startOf, log }),
     threads: {
       list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
       name: (pid, tid) => processes.get(pid)?.threads.get(tid),
@@ -155,8 +155,8 @@ export function createScene(root: string) {
     },
     /** Creates an agent; each reads the record of the previous one. */
     create: (more: Partial<VmPinningDeps> = {}) => {
-      const record = createPinsFile(join(root, 'state/vm-pins.json'), { bootId: 'boot-1', startOf, log });
-      return createVmPinning({ ...deps, record, ...more });
+      const record = new PinRecord({ path: join(root, 'state/vm-pins.json'), bootId: 'boot-1', startOf, log });
+      return new VmPinning({ ...deps, record, ...more });
     },
   };
 }
