@@ -124,6 +124,12 @@ export class DaemonPods implements PodProcesses {
     return name && daemon?.isAlive() ? daemon.servedPorts()?.[name] : undefined;
   }
 
+  /** The embedded scheduler stands for the container kube-scheduler, and writes no log. */
+  logFile(pod: KubePod, container: string): string | undefined {
+    const isDaemon = pod.metadata.namespace === NAMESPACE && container !== 'kube-scheduler';
+    return isDaemon ? this.#daemonOf(pod)?.logFile : undefined;
+  }
+
   #daemonOf(pod: KubePod): DaemonProcess | undefined {
     return this.#daemons.get(keyOf(nameOf(pod))) ?? this.#daemons.get(keyOf(nameOf(pod), pod.spec.nodeName));
   }

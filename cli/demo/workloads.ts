@@ -99,7 +99,8 @@ async function update(client: LocalClient): Promise<void> {
   for (const deployment of client.list(DEPLOYMENTS)) {
     const readyReplicas = ready.filter((name) => name === deployment.metadata.name).length;
     const change = (draft: KubeObject) => {
-      draft['status'] = { replicas: 1, updatedReplicas: 1, readyReplicas, availableReplicas: readyReplicas };
+      const counts = { replicas: 1, updatedReplicas: 1, readyReplicas, availableReplicas: readyReplicas };
+      draft['status'] = { observedGeneration: draft.metadata['generation'] ?? 1, ...counts };
     };
     await client.edit(DEPLOYMENTS, deployment, change, 'status').catch(unlessNotFound);
   }

@@ -87,6 +87,13 @@ export const VALIDATING_WEBHOOKS = define(
   ADMISSION,
 );
 
+export const CUSTOM_RESOURCE_DEFINITIONS = define('CustomResourceDefinition', 'customresourcedefinitions', {
+  group: 'apiextensions.k8s.io',
+  shortNames: ['crd', 'crds'],
+  namespaced: false,
+  hasStatus: true,
+});
+
 const RBAC = { group: 'rbac.authorization.k8s.io' };
 export const ROLES = define('Role', 'roles', RBAC);
 export const ROLE_BINDINGS = define('RoleBinding', 'rolebindings', RBAC);
@@ -142,6 +149,7 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   ROLE_BINDINGS,
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,
+  CUSTOM_RESOURCE_DEFINITIONS,
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,
   NETWORK_ATTACHMENT_DEFINITIONS,

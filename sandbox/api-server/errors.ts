@@ -97,6 +97,12 @@ export const internal = (message: string, options?: ErrorOptions) =>
 
 export const expired = (message: string) => new ApiError(410, 'Expired', message);
 
+export function tooNew(version: number, current: number): ApiError {
+  const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
+  const message = `Timeout: Too large resource version: ${version}, current: ${current}`;
+  return new ApiError(504, 'Timeout', message, { retryAfterSeconds: 1, causes });
+}
+
 export const methodNotAllowed = () =>
   new ApiError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
 

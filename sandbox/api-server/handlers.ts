@@ -1,7 +1,10 @@
-import type { JsonRecord, KubeObject } from '../objects.ts';
+import type { JsonRecord, KubeObject, KubePod } from '../objects.ts';
 import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
-import { includeOf, listObjects, tableOf, wantsTable } from './list.ts';
+import { includeOf, tableOf, wantsTable } from './list.ts';
+import { validateListOptions } from './list-options.ts';
+import { pageOf } from './pages.ts';
+import { streamLog } from './pod-log.ts';
 import type { Target } from './registry.ts';
 import {
   type Call,
@@ -19,7 +22,7 @@ import {
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';
-import { streamWatch } from './watch.ts';
+import { WatchStream } from './watch.ts';
 
 export async function handleResource(deps: HandlerDeps, exchange: Exchange): Promise<void> {
   const { request, response, route, user, query } = exchange;
@@ -67,8 +70,10 @@ async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Cal
   switch (request.method) {
     case 'GET': {
       const matches = readSelectors(exchange);
-      if (query.get('watch') !== 'true' && query.get('watch') !== '1') return list(deps, exchange, matches);
-      streamWatch(deps, exchange, matches);
+      const isWatch = query.get('watch') === 'true' || query.get('watch') === '1';
+      validateListOptions(query, isWatch);
+      if (!isWatch) return list(deps, exchange, matches);
+      new WatchStream(deps, exchange, matches);
       return undefined;
     }
     case 'POST': {
@@ -81,10 +86,10 @@ async function handleCollection(deps: HandlerDeps, exchange: Exchange, call: Cal
   }
 }
 
-function list(deps: HandlerDeps, { route, query, request }: Exchange, matches: Predicate): Answer {
-  const { type, namespace } = route;
-  const items = listObjects(deps.store, type, namespace, matches);
-  const metadata = { resourceVersion: String(deps.store.version) };
+function list(deps: HandlerDeps, exchange: Exchange, matches: Predicate): Answer {
+  const { request, query } = exchange;
+  const { type } = exchange.route;
+  const { items, metadata } = pageOf(deps.store, exchange, matches);
   const body = wantsTable(request.headers.accept)
     ? tableOf(type, items, metadata, includeOf(query))
     : { kind: `${type.kind}List`, apiVersion: apiVersionOf(type), metadata, items };
@@ -96,23 +101,55 @@ interface Answer {
   readonly body: KubeObject | JsonRecord;
 }
 
-async function handleObject(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
+type SubresourceHandler = typeof handleObject;
+
+/** By kind and name; each gets the target of its object. */
+const OWN_SUBRESOURCES = new Map<string, SubresourceHandler>([
+  ['Pod/log', handleLog],
+  ['Pod/binding', handleBinding],
+  ['Pod/eviction', handleEviction],
+  ['VirtualMachineInstance/unpause', handleUnpause],
+]);
+
+async function handleLog(deps: HandlerDeps, exchange: Exchange, target: Target): Promise<undefined> {
+  assertMethod(exchange, 'GET');
+  await streamLog(deps, exchange, deps.registry.get(target) as KubePod);
+}
+
+async function handleBinding(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
+  assertMethod(exchange, 'POST');
+  await bindPod(deps.registry, target, await readBody(exchange.request), call);
+  return { status: 201, body: success() };
+}
+
+async function handleEviction(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
+  assertMethod(exchange, 'POST');
+  await evictPod(deps.registry, target, await readBody(exchange.request), call);
+  return { status: 201, body: success() };
+}
+
+async function handleUnpause(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
+  assertMethod(exchange, 'PUT');
+  assertAcceptsAnything(exchange.request);
+  await unpauseInstance(deps.registry, target, call);
+  return { status: 202, body: success() };
+}
+
+function assertMethod({ request }: Exchange, method: string): void {
+  if (request.method !== method) throw methodNotAllowed();
+}
+
+async function handleObject(
+  deps: HandlerDeps,
+  exchange: Exchange,
+  target: Target,
+  call: Call,
+): Promise<Answer | undefined> {
   const { request, route } = exchange;
   const { registry } = deps;
   const { type, subresource } = route;
-  if (type.kind === 'Pod' && (subresource === 'binding' || subresource === 'eviction')) {
-    if (request.method !== 'POST') throw methodNotAllowed();
-    const body = await readBody(request);
-    if (subresource === 'binding') await bindPod(registry, target, body, call);
-    else await evictPod(registry, { ...target, subresource: '' }, body, call);
-    return { status: 201, body: success() };
-  }
-  if (type.kind === 'VirtualMachineInstance' && subresource === 'unpause') {
-    if (request.method !== 'PUT') throw methodNotAllowed();
-    assertAcceptsAnything(request);
-    await unpauseInstance(registry, { ...target, subresource: '' }, call);
-    return { status: 202, body: success() };
-  }
+  const own = subresource === '' ? undefined : OWN_SUBRESOURCES.get(`${type.kind}/${subresource}`);
+  if (own) return own(deps, exchange, { ...target, subresource: '' }, call);
   if (subresource !== '' && !(subresource === 'status' && type.hasStatus)) throw noSuchPath();
   switch (request.method) {
     case 'GET':

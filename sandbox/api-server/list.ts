@@ -1,14 +1,5 @@
 import type { JsonRecord, KubeObject } from '../objects.ts';
-import { collectionOf, type ResourceType } from './built-in-types.ts';
-import type { Predicate } from './selectors.ts';
-import type { Store } from './store.ts';
-
-/** The objects of a collection by key. There are no pages: a server may ignore the limit of a list. */
-export function listObjects(store: Store, type: ResourceType, namespace: string | undefined, matches: Predicate) {
-  return store
-    .list(collectionOf(type))
-    .filter((object) => (namespace === undefined || object.metadata.namespace === namespace) && matches(object));
-}
+import type { ResourceType } from './built-in-types.ts';
 
 export type IncludeObject = 'None' | 'Metadata' | 'Object';
 

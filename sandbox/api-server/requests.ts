@@ -3,10 +3,11 @@ import { parse } from 'yaml';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
 import { isRecord, type JsonRecord, type JsonValue } from '../objects.ts';
-import { ApiError, badRequest, unsupportedMediaType } from './errors.ts';
+import { ApiError, badRequest } from './errors.ts';
 import type { Registry } from './registry.ts';
 import type { ApiRoute } from './routes.ts';
 import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
+import type { ApiServerOptions } from './server.ts';
 import type { Store } from './store.ts';
 
 const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
@@ -54,7 +55,9 @@ export async function readBody(request: IncomingMessage): Promise<JsonValue> {
   if (text === '') return null;
   const type = contentType(request);
   if (type.includes('protobuf') || type.includes('cbor')) {
-    throw unsupportedMediaType(type, ['application/json', 'application/yaml']);
+    const instead = 'add --dry-run=client -o yaml to this kubectl command, and pipe it to: kubectl apply -f -';
+    const message = `the embedded API server reads JSON and YAML, not ${type}: ${instead}`;
+    throw new ApiError(415, 'UnsupportedMediaType', message);
   }
   try {
     return (type.includes('yaml') ? parse(text) : JSON.parse(text)) as JsonValue;
@@ -81,6 +84,7 @@ export interface HandlerDeps {
   readonly registry: Registry;
   readonly bookmarkSeconds: number;
   readonly stopping: AbortSignal;
+  readonly logFile: ApiServerOptions['logFile'];
 }
 
 export interface Exchange {

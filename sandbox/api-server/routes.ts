@@ -1,5 +1,5 @@
 import type { JsonRecord } from '../objects.ts';
-import { apiVersionOf, BUILT_IN_TYPES, type ResourceType, typeAt } from './built-in-types.ts';
+import { apiVersionOf, type ResourceType, typeAt } from './built-in-types.ts';
 import { VMI_SUBRESOURCES_GROUP } from './subresources.ts';
 
 export interface ApiRoute {
@@ -39,8 +39,6 @@ export function findRoute(path: string): ApiRoute | undefined {
 
 const VERBS = ['create', 'delete', 'get', 'list', 'patch', 'update', 'watch'];
 
-const GROUPS = new Map(BUILT_IN_TYPES.filter(({ group }) => group !== '').map((type) => [type.group, type]));
-
 const VERSION: JsonRecord = {
   major: '1',
   minor: '36',
@@ -53,8 +51,10 @@ const VERSION: JsonRecord = {
   platform: 'node',
 };
 
-export function discover(path: string, serverAddress: string): JsonRecord | undefined {
+/** @param types that are served now */
+export function discover(path: string, serverAddress: string, types: readonly ResourceType[]): JsonRecord | undefined {
   const trimmed = path.replace(/\/+$/, '');
+  const groups = new Map(types.filter(({ group }) => group !== '').map((type) => [type.group, type]));
   switch (trimmed) {
     case '/version':
       return VERSION;
@@ -63,15 +63,15 @@ export function discover(path: string, serverAddress: string): JsonRecord | unde
       return { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs };
     }
     case '/apis':
-      return { kind: 'APIGroupList', apiVersion: 'v1', groups: [...GROUPS.values()].map(describeGroup) };
+      return { kind: 'APIGroupList', apiVersion: 'v1', groups: [...groups.values()].map(describeGroup) };
     case '/api/v1':
-      return resourceList('v1');
+      return resourceList('v1', types);
   }
   const [, group = '', version] = /^\/apis\/([^/]+)(?:\/([^/]+))?$/.exec(trimmed) ?? [];
-  const served = GROUPS.get(group);
+  const served = groups.get(group);
   if (served === undefined) return undefined;
   if (version === undefined) return { kind: 'APIGroup', apiVersion: 'v1', ...describeGroup(served) };
-  return version === served.version ? resourceList(apiVersionOf(served)) : undefined;
+  return version === served.version ? resourceList(apiVersionOf(served), types) : undefined;
 }
 
 function describeGroup(type: ResourceType): JsonRecord {
@@ -79,13 +79,14 @@ function describeGroup(type: ResourceType): JsonRecord {
   return { name: type.group, versions: [version], preferredVersion: version };
 }
 
-function resourceList(groupVersion: string): JsonRecord {
-  const types = BUILT_IN_TYPES.filter((type) => apiVersionOf(type) === groupVersion);
-  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources: types.flatMap(describeType) };
+function resourceList(groupVersion: string, types: readonly ResourceType[]): JsonRecord {
+  const resources = types.filter((type) => apiVersionOf(type) === groupVersion).flatMap(describeType);
+  return { kind: 'APIResourceList', apiVersion: 'v1', groupVersion, resources };
 }
 
 const POD_SUBRESOURCES = [
   { name: 'binding', kind: 'Binding', verbs: ['create'] },
+  { name: 'log', kind: 'Pod', verbs: ['get'] },
   { name: 'eviction', group: 'policy', version: 'v1', kind: 'Eviction', verbs: ['create'] },
   { name: 'portforward', kind: 'PodPortForwardOptions', verbs: ['create', 'get'] },
 ];

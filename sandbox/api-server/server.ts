@@ -4,9 +4,10 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createCertificateAuthority } from '../certificates.ts';
-import { isRecord, type JsonRecord, type KubePod } from '../objects.ts';
+import type { JsonRecord, KubePod } from '../objects.ts';
 import { createAdmission } from './admission.ts';
 import { NAMESPACES, PODS } from './built-in-types.ts';
+import { followDefinitions, isServed, servedTypes } from './definitions.ts';
 import { collectGarbage } from './deletion.ts';
 import { ApiError, internal, noSuchPath } from './errors.ts';
 import { handleResource } from './handlers.ts';
@@ -14,7 +15,7 @@ import { createOpenApi, type OpenApi } from './openapi.ts';
 import { forwardPort, refuseUpgrade } from './port-forward.ts';
 import { timestamp } from './preparation.ts';
 import { Registry } from './registry.ts';
-import { type HandlerDeps, readBody, sendJson, type User } from './requests.ts';
+import { type HandlerDeps, sendJson, type User } from './requests.ts';
 import { discover, findRoute } from './routes.ts';
 import type { Components } from './schema-check.ts';
 import { Store } from './store.ts';
@@ -27,6 +28,8 @@ export interface ApiServerOptions {
   readonly resolveService?: ServiceResolver;
   /** The port on this machine for a port of a pod. Default: no port of a pod has a listener. */
   readonly localPort?: (pod: KubePod, port: number) => number | undefined;
+  /** The file with the log of a container; undefined: it has none. Default: no container has one. */
+  readonly logFile?: (pod: KubePod, container: string) => string | undefined;
   /** The response of a kubelet's /configz; undefined: there is no such kubelet. Default: there is none. */
   readonly configz?: (node: string) => JsonRecord | undefined;
   readonly port?: number;
@@ -41,6 +44,7 @@ export interface ApiServerOptions {
 
 const NAMES = ['kubernetes', 'kubernetes.default.svc', 'localhost', '127.0.0.1'];
 const FIRST_NAMESPACES = ['default', 'kube-system', 'kube-public', 'kube-node-lease'];
+const ACCESS_REVIEW = { apiVersion: 'authorization.k8s.io/v1', kind: 'SelfSubjectAccessReview' };
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 const CONFIGZ = /^\/api\/v1\/nodes\/([^/]+)\/proxy\/configz$/;
 const BEARER = /^Bearer (.+)$/i;
@@ -75,6 +79,7 @@ export class ApiServer {
     this.ca = authority.cert;
     this.#serving = authority.issue(NAMES);
     for (const name of FIRST_NAMESPACES) this.store.put('/namespaces', name, firstNamespace(name));
+    followDefinitions(this.store);
     collectGarbage(this.store, this.registry, (error) => options.onFault?.(error));
   }
 
@@ -126,23 +131,26 @@ export class ApiServer {
     }
     const user = this.#authenticate(request);
     if (pathname === ACCESS_REVIEWS && request.method === 'POST') {
-      const review = await readBody(request);
-      return sendJson(response, 201, { ...(isRecord(review) && review), status: { allowed: true } });
+      // kubectl sends it as protobuf, and reads the status alone.
+      request.resume();
+      return sendJson(response, 201, { ...ACCESS_REVIEW, spec: {}, status: { allowed: true } });
     }
     const configz = this.#options.configz?.(CONFIGZ.exec(pathname)?.[1] ?? '');
     if (configz) return sendJson(response, 200, configz);
     const discovered =
       request.method === 'GET'
-        ? (discover(pathname, this.#url.slice('https://'.length)) ?? this.#openApi.document(pathname))
+        ? (discover(pathname, this.#url.slice('https://'.length), servedTypes(this.store)) ??
+          this.#openApi.document(pathname))
         : undefined;
     if (discovered) return sendJson(response, 200, discovered);
     const route = findRoute(pathname);
-    if (!route) throw noSuchPath();
+    if (!route || !isServed(this.store, route.type)) throw noSuchPath();
     const deps: HandlerDeps = {
       store: this.store,
       registry: this.registry,
       bookmarkSeconds: this.#options.bookmarkSeconds ?? 60,
       stopping: this.#stopping.signal,
+      logFile: this.#options.logFile,
     };
     await handleResource(deps, { request, response, query, route, user });
   }

@@ -47,8 +47,18 @@ export class Store {
   }
 
   list(collection: string): KubeObject[] {
-    const objects = [...(this.#collections.get(collection) ?? [])];
-    return objects.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, object]) => object);
+    return inOrder(this.#collections.get(collection) ?? new Map()).map(([, object]) => object);
+  }
+
+  /** The objects as they were at a version, by key; undefined if its history is no longer there. */
+  listAt(collection: string, version: number): [key: string, object: KubeObject][] | undefined {
+    const objects = new Map(this.#collections.get(collection));
+    const later = version === this.#version ? [] : this.since(collection, version);
+    for (const { key, previous } of later?.toReversed() ?? []) {
+      if (previous) objects.set(key, previous);
+      else objects.delete(key);
+    }
+    return later && inOrder(objects);
   }
 
   *all() {
@@ -107,4 +117,8 @@ export class Store {
       this.#isDelivering = false;
     }
   }
+}
+
+function inOrder(objects: ReadonlyMap<string, KubeObject>): [key: string, object: KubeObject][] {
+  return [...objects].sort(([a], [b]) => (a < b ? -1 : 1));
 }

@@ -10,6 +10,7 @@ import {
   sameJson,
 } from '../objects.ts';
 import type { ResourceType } from './built-in-types.ts';
+import { definitionCauses } from './definitions.ts';
 import { badRequest, forbiddenChange, invalid, invalidValue, requiredValue, type StatusCause } from './errors.ts';
 import { webhookConfigurationCauses } from './webhook-client.ts';
 
@@ -184,6 +185,8 @@ function kindCauses(type: ResourceType, object: KubeObject, old: KubeObject | un
     case 'MutatingWebhookConfiguration':
     case 'ValidatingWebhookConfiguration':
       return webhookConfigurationCauses(object);
+    case 'CustomResourceDefinition':
+      return old ? [] : definitionCauses(object);
     default:
       return [];
   }

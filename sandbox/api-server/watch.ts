@@ -1,6 +1,7 @@
 import type { JsonRecord, KubeObject } from '../objects.ts';
 import { apiVersionOf, collectionOf, type ResourceType } from './built-in-types.ts';
-import { ApiError, badRequest, expired } from './errors.ts';
+import { endsType } from './definitions.ts';
+import { type ApiError, badRequest, expired, tooNew } from './errors.ts';
 import { type IncludeObject, includeOf, tableOf, wantsTable } from './list.ts';
 import type { Exchange, HandlerDeps } from './requests.ts';
 import type { Predicate } from './selectors.ts';
@@ -15,72 +16,113 @@ interface WatchEvent {
 const BEFORE_END_SECONDS = 2;
 const DEFAULT_SECONDS = 1_800;
 
-/**
- * Serves a watch: one JSON document per line. An object that starts to match is ADDED, one that no longer matches
- * DELETED. An unusable version causes one ERROR event. There is no bookmark before a change.
- */
-export function streamWatch(deps: HandlerDeps, exchange: Exchange, matches: Predicate): void {
-  const { store } = deps;
-  const { request, response, query, route } = exchange;
-  const { type, namespace } = route;
-  const collection = collectionOf(type);
-  const asTable = wantsTable(request.headers.accept);
-  const version = readVersion(query);
-  const send = (event: WatchEvent) => {
-    const eventOrRow = asTable ? asTableEvent(event, type, includeOf(query)) : event;
-    // Changes can still arrive between the end of the watch and the close of its connection.
-    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(eventOrRow)}\n`);
-  };
-  const fail = (error: ApiError) => {
-    send({ type: 'ERROR', object: error.toStatus() });
-    response.end();
-  };
-  const isVisible = (object: KubeObject | undefined) =>
-    object !== undefined && (namespace === undefined || object.metadata.namespace === namespace) && matches(object);
-  const start = version || store.version;
-  let latest = start;
-  const forward = (change: StoreChange) => {
-    if (change.collection !== collection) return;
-    latest = change.version;
-    const event = asSeen(change, isVisible);
-    if (event) send(event);
-  };
-  const bookmark = () => {
-    const metadata = { resourceVersion: String(latest), creationTimestamp: null };
-    send({ type: 'BOOKMARK', object: { kind: type.kind, apiVersion: apiVersionOf(type), metadata } });
-  };
+/** On the bookmark that ends the initial events. Source: k8s.io/apimachinery/pkg/apis/meta/v1/types.go */
+const INITIAL_EVENTS_END = { 'k8s.io/initial-events-end': 'true' };
 
-  response.writeHead(200, { 'content-type': 'application/json' });
-  response.flushHeaders();
-  if (version > store.version) {
-    fail(tooNew(version, store.version));
-    return;
-  }
-  if (version === 0) {
-    for (const object of store.list(collection)) if (isVisible(object)) send({ type: 'ADDED', object });
-  } else {
-    const missed = store.since(collection, version);
-    if (!missed) {
-      fail(expired(`too old resource version: ${version} (${store.compacted})`));
+/**
+ * One watch: one JSON document per line. An object that starts to match is ADDED, one that no longer matches DELETED. An
+ * unusable version causes one ERROR event. With sendInitialEvents, the objects that exist come first, and a bookmark
+ * ends them (a watch list); there is no other bookmark before a change. It ends with its time, its client, the server or
+ * the definition of its type, and remembers the version of the last change of its collection.
+ */
+export class WatchStream {
+  readonly #deps: HandlerDeps;
+  readonly #exchange: Exchange;
+  readonly #matches: Predicate;
+  readonly #asTable: boolean;
+  readonly #isBookmarked: boolean;
+  #latest: number;
+
+  constructor(deps: HandlerDeps, exchange: Exchange, matches: Predicate) {
+    this.#deps = deps;
+    this.#exchange = exchange;
+    this.#matches = matches;
+    this.#asTable = wantsTable(exchange.request.headers.accept);
+    this.#isBookmarked = exchange.query.get('allowWatchBookmarks') === 'true' && !this.#asTable;
+    const version = readVersion(exchange.query);
+    this.#latest = version || deps.store.version;
+    exchange.response.writeHead(200, { 'content-type': 'application/json' });
+    exchange.response.flushHeaders();
+    const error = this.#sendEarlier(version);
+    if (error === undefined) {
+      this.#follow();
       return;
     }
-    for (const change of missed) forward(change);
+    this.#send({ type: 'ERROR', object: error.toStatus() });
+    exchange.response.end();
   }
-  const unsubscribe = store.subscribe(forward);
-  const milliseconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS) * 1000;
-  const end = () => response.end();
-  const timers = [setTimeout(end, milliseconds)];
-  if (query.get('allowWatchBookmarks') === 'true' && !asTable) {
-    const bookmarkIfNewer = () => latest > start && bookmark();
-    timers.push(setInterval(bookmarkIfNewer, deps.bookmarkSeconds * 1000));
-    timers.push(setTimeout(bookmarkIfNewer, Math.max(0, milliseconds - BEFORE_END_SECONDS * 1000)));
+
+  /** Sends the existing objects, or the changes since a version. */
+  #sendEarlier(version: number): ApiError | undefined {
+    const { store } = this.#deps;
+    const { query, route } = this.#exchange;
+    const collection = collectionOf(route.type);
+    if (version > store.version) return tooNew(version, store.version);
+    const sendInitialEvents = query.get('sendInitialEvents');
+    if (sendInitialEvents === 'true' || (sendInitialEvents === null && version === 0)) {
+      this.#latest = store.version;
+      for (const object of store.list(collection)) {
+        if (this.#isVisible(object)) this.#send({ type: 'ADDED', object });
+      }
+      if (sendInitialEvents === 'true' && this.#isBookmarked) this.#bookmark(INITIAL_EVENTS_END);
+      return undefined;
+    }
+    const missed = version === 0 ? [] : store.since(collection, version);
+    if (!missed) return expired(`too old resource version: ${version} (${store.compacted})`);
+    for (const change of missed) this.#forward(change);
+    return undefined;
   }
-  deps.stopping.addEventListener('abort', end);
-  response.once('close', () => {
-    for (const timer of timers) clearTimeout(timer);
-    deps.stopping.removeEventListener('abort', end);
-    unsubscribe();
-  });
+
+  #follow(): void {
+    const { store, stopping, bookmarkSeconds } = this.#deps;
+    const { query, response } = this.#exchange;
+    const unsubscribe = store.subscribe((change) => this.#forward(change));
+    const milliseconds = Number(query.get('timeoutSeconds') || DEFAULT_SECONDS) * 1000;
+    const end = () => response.end();
+    const timers = [setTimeout(end, milliseconds)];
+    if (this.#isBookmarked) {
+      const start = this.#latest;
+      const bookmarkIfNewer = () => this.#latest > start && this.#bookmark();
+      timers.push(setInterval(bookmarkIfNewer, bookmarkSeconds * 1000));
+      timers.push(setTimeout(bookmarkIfNewer, Math.max(0, milliseconds - BEFORE_END_SECONDS * 1000)));
+    }
+    stopping.addEventListener('abort', end);
+    response.once('close', () => {
+      for (const timer of timers) clearTimeout(timer);
+      stopping.removeEventListener('abort', end);
+      unsubscribe();
+    });
+  }
+
+  #forward(change: StoreChange): void {
+    const { route, response } = this.#exchange;
+    // After the deletions of the type's objects, which follow.
+    if (endsType(change, route.type)) queueMicrotask(() => response.end());
+    if (change.collection !== collectionOf(route.type)) return;
+    this.#latest = change.version;
+    const event = asSeen(change, (object) => this.#isVisible(object));
+    if (event) this.#send(event);
+  }
+
+  #isVisible(object: KubeObject | undefined): boolean {
+    const { namespace } = this.#exchange.route;
+    if (object === undefined || (namespace !== undefined && object.metadata.namespace !== namespace)) return false;
+    return this.#matches(object);
+  }
+
+  #bookmark(annotations?: JsonRecord): void {
+    const { type } = this.#exchange.route;
+    const resourceVersion = String(this.#latest);
+    const metadata = { resourceVersion, creationTimestamp: null, ...(annotations && { annotations }) };
+    this.#send({ type: 'BOOKMARK', object: { kind: type.kind, apiVersion: apiVersionOf(type), metadata } });
+  }
+
+  #send(event: WatchEvent): void {
+    const { response, query, route } = this.#exchange;
+    const eventOrRow = this.#asTable ? asTableEvent(event, route.type, includeOf(query)) : event;
+    // Changes can still arrive between the end of the watch and the close of its connection.
+    if (!response.writableEnded && !response.destroyed) response.write(`${JSON.stringify(eventOrRow)}\n`);
+  }
 }
 
 function readVersion(query: URLSearchParams): number {
@@ -94,12 +136,6 @@ function asTableEvent(event: WatchEvent, type: ResourceType, include: IncludeObj
   const row = event.object as KubeObject;
   const metadata = { resourceVersion: row.metadata.resourceVersion ?? '' };
   return { type: event.type, object: tableOf(type, [row], metadata, include) };
-}
-
-function tooNew(version: number, current: number): ApiError {
-  const causes = [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }];
-  const message = `Timeout: Too large resource version: ${version}, current: ${current}`;
-  return new ApiError(504, 'Timeout', message, { retryAfterSeconds: 1, causes });
 }
 
 function asSeen(change: StoreChange, isVisible: (object: KubeObject | undefined) => boolean): WatchEvent | undefined {

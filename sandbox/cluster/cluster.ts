@@ -33,6 +33,7 @@ export function createSandbox(options: SandboxOptions) {
     resolveService,
     onFault,
     localPort: (pod, port) => options.processes?.localPort(pod, port),
+    logFile: (pod, container) => options.processes?.logFile(pod, container),
     configz: (name) => kubelets.get(name)?.configz(),
     ...(options.port !== undefined && { port: options.port }),
     ...(options.components !== undefined && { components: options.components }),

@@ -25,6 +25,8 @@ export interface PodProcesses {
   isReady(pod: KubePod): boolean;
   /** The port on this machine for a port of the pod; undefined: nothing listens. */
   localPort(pod: KubePod, port: number): number | undefined;
+  /** The file with the log of a container; undefined: no process of this machine stands for it. */
+  logFile(pod: KubePod, container: string): string | undefined;
 }
 
 export type EmulatedNode = ReturnType<typeof createEmulatedNode>;

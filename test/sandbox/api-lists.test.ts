@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { KubeObject } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
 import { MAPS, PODS, pause, podOf, useApiServer, watch } from './support.ts';
 
@@ -37,6 +38,58 @@ describe('sandbox API server: lists', () => {
     it(`${decodeURIComponent(selector)}: 400`, async () => {
       const { status, body } = await call('GET', `${MAPS}?${selector}`);
       assert.equal(status, 400);
+      assert.match(String(body.message), message);
+    });
+  }
+});
+
+describe('sandbox API server: pages', () => {
+  const suite = useApiServer({ history: 8 });
+  const { call } = suite;
+  const page = async (query: string) => {
+    const { status, body } = await call('GET', `${MAPS}?${query}`);
+    return { status, body, next: `limit=2&continue=${String(body.metadata['continue'])}` };
+  };
+  before(async () => {
+    for (const name of ['a', 'b', 'c', 'd', 'e'])
+      await call('POST', MAPS, map(name, { odd: String('ace'.includes(name)) }));
+  });
+
+  it('all show the version of the first, and tell how many objects follow', async () => {
+    const first = await page('limit=2');
+    await call('DELETE', `${MAPS}/c`);
+    await call('POST', MAPS, map('aa'));
+    const second = await page(first.next);
+    const third = await page(second.next);
+    const pages = [first, second, third].map(({ body }) => [namesOf(body), body.metadata['remainingItemCount']]);
+    assert.deepEqual(pages, [
+      ['a b', 3],
+      ['c d', 1],
+      ['e', undefined],
+    ]);
+    assert.equal(new Set([first, second, third].map(({ body }) => body.metadata['resourceVersion'])).size, 1);
+    assert.equal(namesOf((await page('limit=0')).body), 'a aa b d e');
+    const selected = await page('limit=1&labelSelector=odd%3Dtrue');
+    assert.deepEqual([namesOf(selected.body), selected.body.metadata['remainingItemCount']], ['a', undefined]);
+    const { body } = await page(
+      `resourceVersion=${String(first.body.metadata['resourceVersion'])}&resourceVersionMatch=Exact`,
+    );
+    assert.equal(namesOf(body), 'a b c d e');
+    for (let i = 0; i < 9; i++) await call('POST', MAPS, { metadata: { generateName: 'x-' } });
+    assert.equal((await page(first.next)).status, 410, 'its history is gone');
+  });
+
+  for (const [query, status, message] of [
+    ['limit=2&continue=x', 400, /continue key is not valid/],
+    ['limit=-1', 400, /limit must be a whole number/],
+    ['resourceVersionMatch=Exact', 422, /forbidden unless resourceVersion is provided/],
+    ['sendInitialEvents=true', 422, /sendInitialEvents is forbidden for list/],
+    ['watch=1&sendInitialEvents=true', 422, /requires setting resourceVersionMatch to NotOlderThan/],
+    ['watch=1&resourceVersionMatch=NotOlderThan', 422, /forbidden for watch unless sendInitialEvents/],
+  ] as const) {
+    it(`${query}: ${status}`, async () => {
+      const { status: actual, body } = await page(query);
+      assert.equal(actual, status);
       assert.match(String(body.message), message);
     });
   }
@@ -81,6 +134,22 @@ describe('sandbox API server: watches', () => {
     assert.equal(silent.events.length, 0);
     marked.close();
     silent.close();
+  });
+
+  it('begins a watch list with the objects, and ends them with one marked bookmark', async () => {
+    const query = 'watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true';
+    const watching = watch(suite.server, `${MAPS}?${query}&labelSelector=on%3Dlist`);
+    await until('the end of no objects', () => watching.events.length === 1);
+    await call('POST', MAPS, map('listed', { on: 'list' }));
+    const again = watch(suite.server, `${MAPS}?${query}&labelSelector=on%3Dlist`);
+    await until('the end of one object', () => again.events.length === 2);
+    const marked = ({ type, object }: { type: string; object: KubeObject }) =>
+      `${type} ${object.metadata.annotations?.['k8s.io/initial-events-end'] ?? ''}`;
+    assert.equal(marked(watching.events[0]!), 'BOOKMARK true');
+    assert.deepEqual(again.events.slice(0, 2).map(marked), ['ADDED ', 'BOOKMARK true']);
+    assert.equal(again.events[1]?.object.metadata.resourceVersion, again.events[0]?.object.metadata.resourceVersion);
+    watching.close();
+    again.close();
   });
 
   it('ends cleanly after timeoutSeconds', async () => {

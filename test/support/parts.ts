@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 
@@ -27,7 +27,12 @@ const CONTROL_PLANE_PROGRAMS = ['kube-apiserver', 'etcd', 'kube-scheduler', 'kub
 const setup = 'npm run test:setup (Debian, as root)';
 
 const PARTS = {
-  kubectl: { name: 'kubectl', found: () => which('kubectl'), install: 'put kubectl on the PATH', packaged: false },
+  kubectl: {
+    name: 'kubectl',
+    found: () => kubectls()[0],
+    install: 'put kubectl on the PATH, or name several in KUBECTLS (docs/maintainers/testing.md)',
+    packaged: false,
+  },
   openVswitch: { name: 'Open vSwitch', found: () => which('ovs-vswitchd'), install: setup, packaged: true },
   qemu: { name: 'QEMU', found: () => which('qemu-system-x86_64'), install: setup, packaged: true },
   gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup, packaged: true },
@@ -189,6 +194,14 @@ export const missingParts = (): readonly (readonly [part: string, tests: number]
 /** The directories of the control plane's binaries from envtest. */
 export function assetDirectories(): string[] {
   return [process.env.KUBEBUILDER_ASSETS, '/usr/local/kubebuilder/bin'].filter((path) => path !== undefined);
+}
+
+/** Those named in KUBECTLS, or the one of the PATH and the one next to the control plane. */
+export function kubectls(): string[] {
+  const named = process.env['KUBECTLS']?.split(delimiter).filter((path) => existsSync(path)) ?? [];
+  if (named.length > 0) return named;
+  const others = [which('kubectl'), which('kubectl', assetDirectories())].filter((path) => path !== undefined);
+  return [...new Set(others.map((path) => realpathSync(path)))];
 }
 
 /** The directory of KubeVirt's programs. */

@@ -1,0 +1,166 @@
+import assert from 'node:assert/strict';
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
+import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { root } from '../support/bundles.ts';
+import { kubectls, needs } from '../support/parts.ts';
+import { readBlocks } from './guide-blocks.ts';
+import { type OutageStage, startOutageStage } from './outages/stage.ts';
+
+const PAGES = [
+  'docs/get-started/quickstart.md',
+  ...readdirSync(join(root, 'docs/tasks'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/tasks/${name}`),
+];
+
+/** Commands of the pages that need what the embedded cluster does not have. */
+const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
+  [/ patch kubevirt /, 'it has no KubeVirt object'],
+  [/-f https:|-f -$|-k \.$|-f manifests\//, 'it has no installation by manifests; test/real/install runs these'],
+];
+
+/** Words of the pages that stand for the reader's own, and a label that has to be changed already. */
+const REPLACED: readonly (readonly [RegExp, string])[] = [
+  [/\bNAMESPACE\b/g, 'demo'],
+  [/\bNAME\b/g, 'firewall'],
+  [/-n tenants\b/g, '-n demo'],
+];
+
+const INSTEAD = /add --dry-run=client -o yaml to this kubectl command, and pipe it to: kubectl apply -f -/;
+
+/** What a command prints, where its status alone says little. */
+const PRINTED: readonly (readonly [RegExp, RegExp])[] = [
+  [/^kubectl (-n demo )?create /, INSTEAD],
+  [/kubectl wait/, /condition met/],
+  [/kubectl delete -f/, /"two-cores" deleted/],
+];
+
+/** More that a newcomer types, and what it prints. */
+const MORE: readonly (readonly [command: string, printed: RegExp])[] = [
+  ['kubectl get pods -A --chunk-size=2 -o name', /(?:pod\/\S+\n){5}/],
+  ['kubectl get crds', /nodetopologies\.plumbline\.dev/],
+  ['kubectl explain vm.spec.running', /running/],
+  ['kubectl -n plumbline-system logs deployment/plumbline-webhook --tail=2', /^(?:\{.*\}\n){2}$/],
+  ['kubectl -n plumbline-system logs daemonset/plumbline-node-agent --tail=1', /^\{.*\}$/m],
+  ['kubectl -n plumbline-system logs deployment/plumbline-scheduler -c extender --tail=1', /^\{.*\}\n$/],
+  ['kubectl -n plumbline-system logs deployment/plumbline-scheduler -c kube-scheduler', /runs nothing here/],
+  ['kubectl -n plumbline-system rollout status deployment/plumbline-webhook --timeout=10s', /successfully rolled out/],
+  ['kubectl create namespace red --dry-run=client -o yaml | kubectl apply -f -', /namespace\/red created/],
+  ['kubectl wait --for=create namespace/red --timeout=10s', /condition met/],
+  ['kubectl delete namespace red', /"red" deleted/],
+  ['kubectl wait --for=delete namespace/red --timeout=10s', /^$/],
+  ['kubectl describe node numa1', /plumbline\.dev\/AgentReady/],
+  ['kubectl cordon numa1 && kubectl uncordon numa1', /numa1 uncordoned/],
+  ['kubectl auth can-i create vms -n demo', /yes/],
+  ['kubectl api-resources --api-group=plumbline.dev', /ntopo/],
+];
+
+/** A command has to end within it, whatever its own --timeout is. */
+const MAX_SECONDS = 70;
+
+const versionOf = (kubectl: string): string =>
+  (
+    JSON.parse(execFileSync(kubectl, ['version', '--client', '-o', 'json'], { encoding: 'utf8' })) as {
+      clientVersion: { gitVersion: string };
+    }
+  ).clientVersion.gitVersion;
+
+/** The oldest and the newest at hand. */
+function chosen(): { readonly path: string; readonly version: string }[] {
+  const byVersion = kubectls()
+    .map((path) => ({ path, version: versionOf(path) }))
+    .sort((a, b) => a.version.localeCompare(b.version, 'en', { numeric: true }));
+  const [oldest, newest] = [byVersion.at(0), byVersion.at(-1)];
+  return oldest === undefined || newest === undefined || oldest === newest ? byVersion : [oldest, newest];
+}
+
+const replaced = (line: string) => REPLACED.reduce((text, [pattern, by]) => text.replace(pattern, by), line);
+
+const commands = PAGES.flatMap((page) =>
+  readBlocks(join(root, page))
+    .filter(({ mark }) => !mark.startsWith('not run'))
+    .flatMap(({ lines }) =>
+      lines
+        .join('\n')
+        .replaceAll(/\\\n\s*/g, '')
+        .split('\n'),
+    )
+    .filter((line) => /^kubectl |\| kubectl /.test(line) && !ELSEWHERE.some(([pattern]) => pattern.test(line)))
+    .map((line) => ({ page: basename(page), line: replaced(line) })),
+);
+
+describe('kubectl on the embedded cluster', function () {
+  needs('linux');
+  needs('kubectl');
+  this.timeout(300_000);
+
+  it('is tried with the commands of every page that has one that can run there', () => {
+    const pages = new Set(commands.map(({ page }) => page));
+    assert.ok(commands.length >= 15 && pages.size >= 4, [...pages].join());
+  });
+
+  for (const { path, version } of chosen()) {
+    describe(version, () => {
+      let stage: OutageStage;
+      let folder: string;
+      before(async () => {
+        stage = await startOutageStage(createEmbeddedCluster);
+        folder = mkdtempSync(join(tmpdir(), 'plumbline-kubectl-'));
+        mkdirSync(join(folder, 'bin'));
+        symlinkSync(path, join(folder, 'bin/kubectl'));
+      });
+      after(async () => {
+        await stage?.stop();
+        rmSync(folder, { recursive: true, force: true });
+      });
+
+      const run = async (line: string): Promise<{ status: number; output: string }> => {
+        const kubeconfig = await stage.cluster.kubeconfig({ kind: 'admin' });
+        const PATH = `${join(folder, 'bin')}:${process.env['PATH']}`;
+        const env = { ...process.env, PATH, KUBECONFIG: kubeconfig, KUBECACHEDIR: join(folder, 'cache') };
+        const limits = { timeout: MAX_SECONDS * 1000, killSignal: 'SIGKILL' } as const;
+        return new Promise((resolve, reject) => {
+          execFile('bash', ['-o', 'pipefail', '-c', line], { cwd: root, env, ...limits }, (error, stdout, stderr) => {
+            const output = stdout + stderr;
+            if (error?.killed) reject(new Error(`it did not end within ${MAX_SECONDS} s; it printed: ${output}`));
+            else resolve({ status: typeof error?.code === 'number' ? error.code : 0, output });
+          });
+        });
+      };
+
+      for (const { page, line } of commands) {
+        it(`${page}: ${line}`, async () => {
+          const { status, output } = await run(line);
+          const [, printed = /\S/] = PRINTED.find(([pattern]) => pattern.test(line)) ?? [];
+          assert.match(output, printed);
+          if (printed !== INSTEAD) assert.equal(status, 0, output);
+        });
+      }
+      for (const [line, printed] of MORE) {
+        it(line, async () => assert.match((await run(line)).output, printed));
+      }
+      it('a definition that is deleted takes its objects along, and can be applied again', async () => {
+        await run('kubectl apply -f docs/get-started/quickstart-vm.yaml');
+        const deleted = await run('kubectl delete crd virtualmachines.kubevirt.io');
+        assert.deepEqual([deleted.status, stage.cluster.client.list(VIRTUAL_MACHINES)], [0, []], deleted.output);
+        assert.match(
+          (await run('kubectl get vms -A')).output,
+          /doesn't have a resource type "vms"|could not find the requested resource/,
+        );
+      });
+      it('logs -f shows what is written after it began', async () => {
+        const { logFile } = stage.installed.webhook;
+        const writing = setInterval(() => writeFileSync(logFile, 'the line of the test\n', { flag: 'a' }), 200);
+        const line =
+          'kubectl -n plumbline-system logs -f deployment/plumbline-webhook --tail=0 | grep -m 1 "of the test"';
+        const { output } = await run(line.replace('-f', '-f --request-timeout=20s'));
+        clearInterval(writing);
+        assert.match(output, /the line of the test/);
+      });
+    });
+  }
+});
