@@ -16,23 +16,42 @@ export interface GroupRun {
   readonly pods: number;
   readonly rounds: number;
   readonly idle: number;
+  /** Seconds until the measurement is ended. */
+  readonly deadline: number;
 }
+
+/** What that process sends when it ends. */
+export interface GroupReport {
+  readonly results?: readonly BenchResult[];
+  readonly error?: string;
+}
+
+/** Seconds in which a measurement that is ended stops its processes. */
+const GRACE_SECONDS = 10;
 
 /**
  * Measures one group in a separate process, so that no row depends on code that was compiled, or memory that was
  * allocated or collected, for earlier rows.
- * @throws Error if that process fails; its standard error is shown
+ * @throws Error if that process fails, or does not end by its deadline; its standard error is shown
  */
-export async function measureApart(run: GroupRun): Promise<BenchResult[]> {
+export async function measureApart(run: GroupRun): Promise<readonly BenchResult[]> {
+  const { deadline } = run;
   const args = ['--import', 'tsx', join(root, 'bench/group.ts'), JSON.stringify(run)];
   const child = spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 2, 2, 'ipc'] });
   endsWithUs(child);
-  let results: BenchResult[] | undefined;
+  let report: GroupReport | undefined;
   child.on('message', (message) => {
-    results = message as BenchResult[];
+    report = message as GroupReport;
   });
+  const timers = [
+    setTimeout(() => child.kill('SIGTERM'), deadline * 1000),
+    setTimeout(() => child.kill('SIGKILL'), (deadline + GRACE_SECONDS) * 1000),
+  ];
+  const begun = performance.now();
   const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
-  if (results === undefined)
-    throw new Error(`group ${run.group} ended with ${signal ?? `status ${code}`} and no result`);
-  return results;
+  for (const timer of timers) clearTimeout(timer);
+  if (report?.results !== undefined) return report.results;
+  const isLate = performance.now() - begun >= deadline * 1000;
+  const reason = isLate ? `it did not end within ${deadline} s` : `it ended with ${signal ?? `status ${code}`}`;
+  throw new Error(report?.error ?? reason);
 }

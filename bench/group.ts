@@ -1,5 +1,5 @@
 import { exitOnSignals } from '../test/support/command-line.ts';
-import type { GroupRun } from './apart.ts';
+import type { GroupReport, GroupRun } from './apart.ts';
 import { GROUPS } from './groups.ts';
 import { measureQuickly } from './support/pace.ts';
 import type { BenchResult } from './support/timing.ts';
@@ -10,7 +10,12 @@ const { group, prefix, quick, ...settings } = JSON.parse(process.argv[2] ?? '{}'
 if (quick) measureQuickly();
 const asked = (name: string) => name.startsWith(prefix);
 const results: BenchResult[] = [];
-for (const bench of (await GROUPS[group]?.load()) ?? []) {
-  results.push(...[await bench({ ...settings, asked })].flat().filter(({ name }) => asked(name)));
+try {
+  for (const bench of (await GROUPS[group]?.load()) ?? []) {
+    results.push(...[await bench({ ...settings, asked })].flat().filter(({ name }) => asked(name)));
+  }
+  process.send?.({ results } satisfies GroupReport, () => process.exit(0));
+} catch (error) {
+  console.error(error);
+  process.send?.({ error: (error as Error).message } satisfies GroupReport, () => process.exit(1));
 }
-process.send?.(results, () => process.exit(0));

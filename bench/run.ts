@@ -1,8 +1,9 @@
+import { recordRun } from '../test/last-run.ts';
 import { commandLine, exitOnSignals } from '../test/support/command-line.ts';
 import { createStatusLine } from '../test/support/status-line.ts';
 import { measureApart } from './apart.ts';
 import { GROUPS } from './groups.ts';
-import { DEFAULTS } from './support/settings.ts';
+import { type BenchGroup, DEFAULTS } from './support/settings.ts';
 import type { BenchResult } from './support/timing.ts';
 import { writeTable } from './table.ts';
 
@@ -11,7 +12,7 @@ const USAGE = `npm run bench -- [prefix] [options]
 Ratios against a base that is measured in the same run. The prefix chooses by the beginning of names:
   ${GROUPS.flatMap(({ names }) => names).join('\n  ')}
 
-  --quick            a fifth of the rounds: every row that needs no prefix in about five minutes, with a wider spread
+  --quick            a fifth of the rounds: every row that needs no prefix within ten minutes, with a wider spread
   --write <file>     put what was measured into a table, as docs/maintainers/benchmarks.md is
   --json             print JSON
   --nodes <number>   of kube-scheduler. (default ${DEFAULTS.nodes}), which runs only when it is named: 40 minutes
@@ -57,6 +58,10 @@ exitOnSignals();
 const isAskedFor = (name: string) => name.startsWith(prefix) || prefix.startsWith(name);
 if (!GROUPS.some(({ names }) => names.some(isAskedFor))) refuse(`no measurement begins with ${prefix}`);
 const begun = performance.now();
+/** Of every row that needs no prefix. */
+const QUICK_SECONDS = 600;
+const MINUTES = 5;
+const MINUTES_ON_REQUEST = 90;
 const results: BenchResult[] = [];
 /** Groups whose measurement failed. */
 const failed: string[] = [];
@@ -67,6 +72,11 @@ const asked = [...GROUPS.entries()].filter(
 let turn = 0;
 await Promise.all(lanesOf(asked).map(measureInTurn));
 const holding = results.filter(({ holds }) => holds).length;
+const isWhole = prefix === '' && values.write !== undefined;
+if (isWhole && failed.length === 0) {
+  recordRun('bench', summaryLine(), [['Node.js', process.versions.node]]);
+  console.log('recorded in bench/last-run.md');
+}
 if (values.json) console.log(JSON.stringify(results, null, 2));
 else console.log(summaryLine());
 if (results.length === 0) console.error(`nothing was measured that begins with ${prefix}`);
@@ -81,21 +91,32 @@ function lanesOf(groups: typeof asked): (typeof asked)[] {
 }
 
 async function measureInTurn(groups: typeof asked): Promise<void> {
-  for (const [index, { names }] of groups) {
+  for (const [index, group] of groups) {
+    const { names } = group;
     progress.status(`${names[0]}: ${++turn} of ${asked.length}`);
     const since = performance.now();
-    const found = await measureApart({ group: index, ...settings }).catch((error: Error) => {
-      // The other groups are still worth measuring.
-      failed.push(names[0] ?? '');
-      progress.line(`# ${names[0]}: not measured: ${error.message}`);
-      return [];
-    });
+    const found = await measureApart({ group: index, ...settings, deadline: deadlineOf(group) }).catch(
+      (error: Error) => {
+        // The other groups are still worth measuring.
+        failed.push(names[0] ?? '');
+        progress.line(`# ${names[0]}: not measured: ${error.message}`);
+        return [];
+      },
+    );
     progress.line(`# ${names[0]}: ${Math.round((performance.now() - since) / 1000)} s`);
     progress.end();
     results.push(...found);
     if (values.write !== undefined) writeTable(values.write, found);
     if (!values.json) for (const result of found) console.log(lineOf(result));
   }
+}
+
+/** Seconds after which a measurement counts as hung. All of a quick run end within QUICK_SECONDS. */
+function deadlineOf({ minutes, onRequest }: BenchGroup): number {
+  const full = (minutes ?? (onRequest ? MINUTES_ON_REQUEST : MINUTES)) * 60;
+  if (!values.quick) return full;
+  const left = QUICK_SECONDS - (performance.now() - begun) / 1000;
+  return Math.max(1, Math.round(onRequest ? full : Math.min(full / 2, left)));
 }
 
 function lineOf({ name, ratio, spread, bound, holds }: BenchResult): string {

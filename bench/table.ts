@@ -107,8 +107,8 @@ const HEAD = `# Benchmarks
 
 \`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\` writes this page, and replaces the rows that it has measured. Most figures
 are ratios to a base that was measured in the same run, so that a busy machine slows both. The spread is the smallest and the largest value
-of the rounds. A bound in bold was not met in that run. \`--quick\` runs a fifth of the rounds in about five minutes, with bounds that are
-wider by half. The last run had ${cpus().length} CPUs and Node.js ${process.versions.node}.
+of the rounds. A bound in bold was not met in that run. \`--quick\` runs a fifth of the rounds within ten minutes, with bounds that are wider by
+half. A measurement that does not end in time fails with the reason. The last run had ${cpus().length} CPUs and Node.js ${process.versions.node}.
 
 Some rows need a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, or Pepr (\`PLUMBLINE_PEPR\`, a directory with the
 npm package).

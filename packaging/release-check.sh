@@ -12,5 +12,5 @@ if grep -q "^## $version (unreleased)" CHANGELOG.md; then
   echo "CHANGELOG.md still says that $version is unreleased: put the date there" >&2
   exit 1
 fi
-# The tiers that need special parts must have passed on this code.
-npx tsx test/last-run.ts || { echo "a tier is stale: run it again with the command above, and commit its record" >&2; exit 1; }
+# The tiers that need special parts, and the benchmarks, must have passed on this code.
+npx tsx test/last-run.ts || { echo "a record is stale: run the command above again, and commit what it writes" >&2; exit 1; }

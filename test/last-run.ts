@@ -4,7 +4,6 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { root } from './support/bundles.ts';
 import { commandLine } from './support/command-line.ts';
-import { type Counts, countsText } from './tally.ts';
 
 /**
  * Tests that need parts which most machines lack, so that a failure can stay unnoticed. Each has a record of its last
@@ -14,6 +13,8 @@ interface Tier {
   readonly command: string;
   /** The folders of the product that it tests most: a change in them makes the record stale. */
   readonly folders: readonly string[];
+  /** Default: test/TIER/last-run.md. */
+  readonly record?: string;
 }
 
 const CONTROL_PLANE = ['kube', 'manifests', 'model/admission', 'scheduler-plugin', 'webhook'] as const;
@@ -21,6 +22,25 @@ export const TIERS = {
   real: { command: 'npm test -- real --record', folders: CONTROL_PLANE },
   kubevirt: { command: 'npm test -- kubevirt --record', folders: [...CONTROL_PLANE, 'model/launcher'] },
   lab: { command: 'npm run test:lab -- --last-run', folders: ['hardware', 'model/kubelet', 'native', 'node-agent'] },
+  bench: {
+    command: 'npm run bench -- --write docs/maintainers/benchmarks.md',
+    record: 'bench/last-run.md',
+    folders: [
+      ...[
+        'cli',
+        'console',
+        'diagnosis',
+        'hardware',
+        'kube',
+        'model',
+        'native',
+        'node-agent',
+        'runtime',
+        'scheduler-plugin',
+      ],
+      'webhook',
+    ],
+  },
 } as const satisfies Record<string, Tier>;
 export type TierName = keyof typeof TIERS;
 
@@ -28,12 +48,12 @@ export type TierName = keyof typeof TIERS;
 type Rows = ReadonlyMap<string, string>;
 
 /**
- * Writes the record of a tier's run that has just ended.
+ * Writes the record of a tier's run that has just ended. @param counts what passed, as text
  * @throws Error if git cannot name the commit
  */
 export function recordRun(
   tier: TierName,
-  counts: Counts,
+  counts: string,
   versions: Iterable<readonly [name: string, version: string]>,
 ): void {
   const commit = execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
@@ -41,7 +61,7 @@ export function recordRun(
     date: new Date().toISOString().slice(0, 10),
     commit,
     versions: [...versions].map(([name, version]) => `${name} ${version}`).join(', '),
-    counts: countsText(counts),
+    counts,
     ...Object.fromEntries(digestsOf(tier)),
   };
   const table = Object.entries(rows).map(([name, value]) => `|${name}|${value}|`);
@@ -63,7 +83,7 @@ export function checkLastRun(tier: TierName): { readonly isCurrent: boolean; rea
 }
 
 function recordOf(tier: TierName): string {
-  return join(root, 'test', tier, 'last-run.md');
+  return join(root, (TIERS[tier] as Tier).record ?? `test/${tier}/last-run.md`);
 }
 
 function readRecord(tier: TierName): Rows | undefined {

@@ -25,6 +25,8 @@ export interface BenchGroup {
   readonly load: () => Promise<readonly Bench[]>;
   /** Only runs if a prefix selects it. */
   readonly onRequest?: true;
+  /** Minutes after which a measurement counts as hung; half of it in a quick run. Default 5, and 90 on request. */
+  readonly minutes?: number;
   /**
    * Why a quick run may measure it at the same time as other groups: it waits most of the time for an idle process, or
    * it counts the processor time or the memory of its own processes.

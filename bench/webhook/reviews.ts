@@ -42,12 +42,17 @@ export async function startWarmWebhook(nodeArgs: readonly string[] = []): Promis
   };
 }
 
-/** Waits until a daemon reports that its caches are synced. */
+const MAX_READY_SECONDS = 60;
+
+/** Waits until a daemon reports that its caches are synced. @throws Error with what it reports, after a minute */
 export async function untilReady(daemon: Running): Promise<void> {
   const { probePort } = await daemon.line((line) => typeof line['probePort'] === 'number');
+  const end = performance.now() + MAX_READY_SECONDS * 1000;
   for (;;) {
     const response = await fetch(`http://127.0.0.1:${Number(probePort)}/readyz`);
     if (response.ok) return;
+    const text = await response.text();
+    if (performance.now() > end) throw new Error(`the daemon is not ready after ${MAX_READY_SECONDS} s: ${text}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import { recordRun } from '../last-run.ts';
 import { commandLine, newSeed } from '../support/command-line.ts';
+import { countsText } from '../tally.ts';
 import { type KubeletProgram, kubeletFolders, readKubelets } from './kubelets.ts';
 import { findLab, type Lab } from './lab.ts';
 import type { LayoutName } from './machine/layouts.ts';
@@ -102,7 +103,9 @@ async function runAll(lab: Lab): Promise<boolean> {
   const failed = held.failed + tally.failed;
   if (flags['last-run'] && failed === 0 && rounds.length === ROUNDS.length && scenarios.length === SCENARIOS.length) {
     const counts = { passed: held.passed + tally.passed, failed, skipped: 0 };
-    recordRun('lab', counts, [['kubelet', kubelets.map(({ version }) => version).join(' and ') || 'of the machine']]);
+    recordRun('lab', countsText(counts), [
+      ['kubelet', kubelets.map(({ version }) => version).join(' and ') || 'of the machine'],
+    ]);
   }
   console.log(`${held.passed + tally.passed} passed, ${failed} failed`);
   return failed === 0;
