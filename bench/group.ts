@@ -16,6 +16,5 @@ try {
   }
   process.send?.({ results } satisfies GroupReport, () => process.exit(0));
 } catch (error) {
-  console.error(error);
   process.send?.({ error: (error as Error).message } satisfies GroupReport, () => process.exit(1));
 }

@@ -11,8 +11,10 @@ import type { VmFacts } from './facts.ts';
 
 /** A command that a user can run unchanged. `virtctl` is KubeVirt's. */
 export interface Command {
-  readonly program: 'kubectl' | 'plumbline' | 'virtctl';
+  readonly program: 'kubectl' | 'plumbline' | 'virtctl' | 'helm' | 'npm';
   readonly args: readonly string[];
+  /** What reads its output. */
+  readonly into?: Command;
 }
 
 export interface Remedy {
@@ -29,9 +31,11 @@ export const virtctl = (...args: readonly string[]): Command => ({ program: 'vir
 
 const PLAIN = /^[-\w./:=@,+%]+$/;
 
-export function commandText({ program, args }: Command): string {
+export const pipe = (from: Command, into: Command): Command => ({ ...from, into });
+
+export function commandText({ program, args, into }: Command): string {
   const quoted = args.map((arg) => (PLAIN.test(arg) ? arg : `'${arg.replaceAll("'", String.raw`'\''`)}'`));
-  return [program, ...quoted].join(' ');
+  return [program, ...quoted].join(' ') + (into === undefined ? '' : ` | ${commandText(into)}`);
 }
 
 export type RemedyLines = readonly [text: string, ...commands: string[]];

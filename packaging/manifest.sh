@@ -12,7 +12,15 @@ registry=${2:-$default}
 version=$(node -p 'require("./package.json").version')
 work=$(mktemp -d -p . .manifest.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-printf 'resources: [../manifests/base]\ncomponents: [../%s]\n' "$component" >"$work/kustomization.yaml"
+# The annotation tells plumbline doctor what to propose if an object is missing: cli/doctor/installation.ts.
+cat >"$work/kustomization.yaml" <<END
+resources: [../manifests/base]
+components: [../$component]
+patches:
+  - target: { kind: Namespace }
+    patch: |
+      - { op: add, path: /metadata/annotations, value: { plumbline.dev/release-manifest: "$version $1 ${registry,,}" } }
+END
 echo "# Plumbline $version for Kubernetes $1: kubectl apply --server-side -f FILE"
 # Registries accept only lower case.
 kubectl kustomize "$work" | sed "s|image: $default/|image: ${registry,,}/|"

@@ -94,7 +94,7 @@ export async function readHost(client: Pick<KubeClient, 'get'>, node: string): P
 
 export function notInstalled(cause: unknown): CliError {
   const message =
-    'the cluster has no NodeTopology resource: Plumbline is not installed there (kubectl apply -k manifests/base)';
+    'the cluster has no NodeTopology resource: Plumbline is not installed there, or its definition was deleted: plumbline doctor installed';
   return new CliError(EXIT.unreachable, message, { cause });
 }
 

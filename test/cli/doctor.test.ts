@@ -14,7 +14,9 @@ import type { DoctorFacts } from '../../cli/doctor/facts/facts.ts';
 import {
   deployment,
   endpointSlice,
+  installedNamespace,
   kubevirt,
+  RELEASE_ANNOTATION,
   roleBinding,
   schedulerPod,
   systemPod,
@@ -24,6 +26,7 @@ import {
 import { doctorLines } from '../../cli/doctor/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { explainedNode, explainedPod, explainedVm, occurrence } from '../../diagnosis/objects.ts';
+import { commandText } from '../../diagnosis/remedy.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
@@ -161,6 +164,7 @@ const GOOD: DoctorFacts = {
   mutating: { value: [configuration('plumbline-webhook', LAUNCHER, ROUTE)] },
   validating: { value: [configuration('plumbline-webhook', FINAL)] },
   webhookRequired: { value: requiredBy('plumbline-webhook') },
+  namespace: { value: installedNamespace.parse({ metadata: { name: 'plumbline-system' } }) },
   endpoints: { value: [slice('plumbline-webhook')] },
   webhookSecret: { value: secretOf('plumbline-webhook') },
   deployments: { value: [scheduler()] },
@@ -247,6 +251,14 @@ const difference = (component: string, name: string) =>
   });
 
 const ABSENT = { missing: 'absent' } as const;
+const releasedAs = (text: string) => ({
+  namespace: { value: installedNamespace.parse({ metadata: { annotations: { [RELEASE_ANNOTATION]: text } } }) },
+});
+const configurationOfRelease = (name: string) => {
+  const { webhooks, metadata } = configuration('plumbline-webhook', FINAL);
+  const annotations = { 'meta.helm.sh/release-name': name };
+  return webhookConfiguration.parse({ webhooks, metadata: { ...metadata, annotations } });
+};
 const NO_ANSWER = { missing: 'silent', why: SILENT, failure: 'connection refused' } as const;
 const gates = (featureGates: string[], annotated: boolean) => ({
   kubevirts: { value: [kubevirtOf(featureGates, annotated)] },
@@ -268,6 +280,27 @@ const agents = (seconds: number) => ({
 const nads = (config: string) => ({ nads: { value: [nad(config)] } });
 const UNEVEN = { cells: [{ id: 0, cpus: '0-2' }], cores: ['0-1', '2', '3'], reserved: '0-1' };
 const MAP_FAULT = 'network map: NUMA node 7 of physnet a is not on this host; the last good map stays in use';
+
+/** The fix of a missing webhook configuration, by what the installation records of itself. */
+const AGAIN: readonly (readonly [title: string, facts: Partial<DoctorFacts>, command: string])[] = [
+  ['kustomization', {}, 'kubectl apply --server-side -k .'],
+  [
+    'release manifest',
+    releasedAs('0.2.1 1.34 ghcr.io/plumbline-dev/plumbline'),
+    'kubectl apply --server-side -f https://github.com/plumbline-dev/plumbline/releases/download/v0.2.1/plumbline-kubernetes-1.34.yaml',
+  ],
+  [
+    'manifest with its own registry',
+    releasedAs('0.2.1 1.34 reg.example.org/x'),
+    'npm run --silent release:manifest -- 1.34 reg.example.org/x | kubectl apply --server-side -f -',
+  ],
+  [
+    'chart',
+    { validating: { value: [configurationOfRelease('vms')] } },
+    'helm -n plumbline-system get manifest vms | kubectl apply --server-side -f -',
+  ],
+  ['an annotation that another wrote', releasedAs('x; rm -rf /'), 'kubectl apply --server-side -k .'],
+];
 
 /** What each area finds in the healthy cluster with a change. */
 const CASES: Readonly<Record<string, readonly Finds[]>> = {
@@ -603,6 +636,16 @@ describe('plumbline doctor', () => {
       );
     });
   });
+
+  for (const [way, facts, command] of AGAIN) {
+    it(`restores what is missing as it was installed: ${way}`, () => {
+      const findings = causesIn({ mutating: { value: [] }, ...facts }).filter(({ area }) => area === 'installed');
+      assert.deepEqual(
+        findings.flatMap(({ fix }) => fix.commands.map(commandText)),
+        [command],
+      );
+    });
+  }
 
   it('ignores rejected launchers of a deleted VM', () => {
     const rejections = { value: [rejection('SMTAlignmentError', 'virt-launcher-vm-abcde')] };

@@ -69,7 +69,7 @@ export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFac
     notes.warning(
       `reports of nodes that no longer exist: ${someNames(orphans)}`,
       'the extender ignores them',
-      fix('delete them', kubectl('delete', 'nodetopology', ...orphans.slice(0, 3))),
+      fix('delete them', kubectl('delete', 'nodetopology', ...orphans)),
       { objects: orphans.map((name) => `nodetopology/${name}`) },
     );
   }

@@ -7,7 +7,8 @@ import { leaderless } from '../../extender/ask.ts';
 import { someNames } from '../../support/terminal.ts';
 import { type DoctorFacts, type Way, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
-import { APPLY, type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { applyAgain } from '../installation.ts';
+import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 import { tagOf } from './installed.ts';
 import { podNames, podObjects } from './pods.ts';
 
@@ -23,7 +24,7 @@ export function checkExtender(facts: DoctorFacts): AreaReport {
     notes.error(
       'the Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler',
       'no scheduler checks VMs against kubelets, networks and DPUs',
-      APPLY,
+      applyAgain(facts),
       { cause: 'not-installed' },
     );
   }
@@ -178,11 +179,8 @@ function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: D
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-export function checkRouting(
-  notes: Notebook,
-  { mutating, launchers }: DoctorFacts,
-  way: Exclude<Way, 'unknown'>,
-): void {
+export function checkRouting(notes: Notebook, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
+  const { mutating, launchers } = facts;
   const own = notes.value(mutating, 'MutatingWebhookConfigurations')?.find(({ metadata }) => metadata.name === WEBHOOK);
   const routes = own?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);
   const pending = (launchers.value ?? []).filter(
@@ -191,7 +189,7 @@ export function checkRouting(
   const naming = (isMeant: (scheduler: string) => boolean) =>
     pending.filter(({ spec }) => isMeant(spec.schedulerName || DEFAULT_SCHEDULER));
   if (way === 'sidecar') {
-    checkRouted(notes, routes, naming);
+    checkRouted(notes, facts, routes, naming);
     return;
   }
   const stranded = naming((scheduler) => scheduler === SCHEDULER);
@@ -207,16 +205,14 @@ export function checkRouting(
     notes.error(
       `the webhook ${SCHEDULER_WEBHOOK} assigns launchers to ${SCHEDULER}, which is not installed`,
       'new VMs wait for a scheduler that is not running',
-      fix(
-        `${APPLY.text}, or use the component manifests/scheduler/loopback, which removes this webhook`,
-        ...APPLY.commands,
-      ),
+      applyAgain(facts),
     );
   }
 }
 
 function checkRouted(
   notes: Notebook,
+  facts: DoctorFacts,
   routes: boolean | undefined,
   naming: (isMeant: (scheduler: string) => boolean) => readonly ExplainedPod[],
 ): void {
@@ -224,7 +220,7 @@ function checkRouted(
     notes.error(
       `the MutatingWebhookConfiguration ${WEBHOOK} has no webhook ${SCHEDULER_WEBHOOK}`,
       'the default scheduler places launchers without calling the extender',
-      APPLY,
+      applyAgain(facts),
       { cause: 'not-routed' },
     );
   } else if (routes) notes.seen(`the webhook assigns launchers to ${SCHEDULER}`);

@@ -71,8 +71,6 @@ export const BREAK_GLASS = fix(
   inSystem('delete', 'rolebinding', WEBHOOK_REQUIRED),
 );
 
-export const APPLY = fix('apply the manifests', kubectl('apply', '--server-side', '-k', 'manifests/base'));
-
 type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 
 export type Notebook = ReturnType<typeof createNotebook>;

@@ -2,7 +2,8 @@ import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
-import { APPLY, type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
+import { applyAgain, defineAgain } from '../installation.ts';
+import { type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
 
 export function checkInstalled(facts: DoctorFacts): AreaReport {
   const { topologies, mutating, validating, nodes } = facts;
@@ -11,7 +12,7 @@ export function checkInstalled(facts: DoctorFacts): AreaReport {
     notes.error(
       'the cluster has no NodeTopology resource',
       'agents cannot report without the definition, and every node counts as unknown',
-      APPLY,
+      defineAgain(facts),
       { cause: 'not-installed' },
     );
   } else {
@@ -36,7 +37,7 @@ export function checkInstalled(facts: DoctorFacts): AreaReport {
         kind[0] === 'M'
           ? 'launchers are not padded, and full-pcpus-only nodes reject them'
           : 'users get no warning when they create a VM, and nothing checks launchers that other webhooks changed';
-      notes.error(`there is no ${kind} ${name}`, why, APPLY, { cause: 'not-installed' });
+      notes.error(`there is no ${kind} ${name}`, why, applyAgain(facts), { cause: 'not-installed' });
     }
   }
   checkVersions(notes, facts);
@@ -63,7 +64,7 @@ interface Running {
 const differ = (running: readonly Running[]): boolean => new Set(running.map(({ version }) => version)).size > 1;
 
 const FINISH: Fix = fix(
-  'finish the upgrade, or roll back: check which pods are left, then apply the manifests or the chart of one version',
+  'finish the upgrade, or roll back: check which pods are left, then install one version (docs/tasks/upgrade.md)',
   inSystem('get', 'pods', '-o', 'wide'),
   inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s'),
 );

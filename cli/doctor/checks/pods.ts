@@ -31,7 +31,7 @@ export function checkPods(facts: DoctorFacts): AreaReport {
     notes.warning(
       `${countText(cordoned.length, 'node')} cordoned: ${someNames(cordoned)}`,
       'no new VM starts there',
-      fix('uncordon when the maintenance is done', kubectl('uncordon', ...cordoned.slice(0, 3))),
+      fix('uncordon when the maintenance is done', kubectl('uncordon', ...cordoned)),
       { objects: cordoned.map((name) => `node/${name}`) },
     );
   }

@@ -5,7 +5,8 @@ import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED }
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
-import { APPLY, type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { applyAgain } from '../installation.ts';
+import { type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const OURS = WEBHOOK;
 /** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */
@@ -27,7 +28,7 @@ export function checkWebhook(facts: DoctorFacts): AreaReport {
   for (const { webhooks } of [...mutators, ...validators].filter(isOurs)) {
     for (const webhook of webhooks) checkOne(notes, webhook);
   }
-  if (own && launcher) checkOrder(notes, mutators, launcher, validators);
+  if (own && launcher) checkOrder(notes, facts, launcher);
   const slices = notes.value(endpoints, `EndpointSlices of ${NAMESPACE}`);
   const serving = slices?.filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === OURS) ?? [];
   const ready = serving.flatMap((slice) => slice.endpoints).filter(({ conditions }) => conditions?.ready !== false);
@@ -44,17 +45,14 @@ export function checkWebhook(facts: DoctorFacts): AreaReport {
   return notes.report;
 }
 
-function checkRequired(
-  notes: Notebook,
-  { webhookRequired }: DoctorFacts,
-  launcher: Webhook | undefined,
-  ready: number,
-): boolean {
+function checkRequired(notes: Notebook, facts: DoctorFacts, launcher: Webhook | undefined, ready: number): boolean {
+  const { webhookRequired } = facts;
   if (!launcher?.matchConditions?.some(({ name }) => name === GATED)) return true;
+  const { text, commands } = applyAgain(facts);
   const switchedOn = fix(
-    'apply the manifests again once the webhook works; it switches itself on',
+    `${text} once the webhook works; it switches itself on`,
     inSystem('logs', `deploy/${OURS}`),
-    ...APPLY.commands,
+    ...commands,
   );
   if (webhookRequired.missing === 'absent') {
     const fault = `the webhooks are switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`;
@@ -88,13 +86,9 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
 }
 
 /** The API server calls them in the order of names: a later one may add a sidecar that costs the exclusive CPUs. */
-function checkOrder(
-  notes: Notebook,
-  mutators: readonly WebhookConfiguration[],
-  launcher: Webhook,
-  validators: readonly WebhookConfiguration[],
-): void {
-  const later = mutators.filter(
+function checkOrder(notes: Notebook, facts: DoctorFacts, launcher: Webhook): void {
+  const validators = facts.validating.value ?? [];
+  const later = (facts.mutating.value ?? []).filter(
     (one) => !isOurs(one) && (one.metadata.name ?? '') > OURS && one.webhooks.some(seesNewPods),
   );
   if (later.length === 0) {
@@ -113,7 +107,7 @@ function checkOrder(
     notes.warning(
       `${someNames(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
       'only the kubelet notices if they break a launcher',
-      APPLY,
+      applyAgain(facts),
     );
   } else notes.seen(`${someNames(names)} change pods later; final.plumbline.dev checks the result`);
 }
@@ -130,12 +124,13 @@ const GATE = 'AlignCPUs';
 const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
 /** KubeVirt's own padding: its gate and its annotation only work together, and the webhook must get these launchers. */
-export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validating }: DoctorFacts): void {
+export function checkAlignCpus(notes: Notebook, facts: DoctorFacts): void {
+  const { kubevirts } = facts;
   for (const kubevirt of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
     const gate = featureGates(kubevirt).includes(GATE);
     const annotated = kubevirt.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
     const name = `kubevirt/${kubevirt.metadata.name ?? ''}`;
-    if (gate && annotated) checkSent(notes, [...(mutating.value ?? []), ...(validating.value ?? [])]);
+    if (gate && annotated) checkSent(notes, facts);
     else if (annotated) {
       notes.warning(
         `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
@@ -154,8 +149,8 @@ export function checkAlignCpus(notes: Notebook, { kubevirts, mutating, validatin
   }
 }
 
-function checkSent(notes: Notebook, configurations: readonly WebhookConfiguration[]): void {
-  const blind = configurations
+function checkSent(notes: Notebook, facts: DoctorFacts): void {
+  const blind = [...(facts.mutating.value ?? []), ...(facts.validating.value ?? [])]
     .flatMap(({ webhooks }) => webhooks)
     .filter(({ name, matchConditions }) => PODS.includes(name) && isBlind(matchConditions ?? []));
   if (blind.length === 0) {
@@ -165,7 +160,7 @@ function checkSent(notes: Notebook, configurations: readonly WebhookConfiguratio
   notes.error(
     `${blind.map(({ name }) => name).join(' and ')} ignores launchers with ${EVEN_PARITY_ANNOTATION}`,
     `KubeVirt’s ${GATE} is on, so these launchers opt in to whole cores, but are only padded to an even number`,
-    APPLY,
+    applyAgain(facts),
   );
 }
 

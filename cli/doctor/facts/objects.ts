@@ -7,8 +7,19 @@ import { objectMeta } from '../../../kube/resources.ts';
 const text = z.string().nullish();
 const imageContainers = z.array(z.object({ name: z.string(), image: text }));
 
+/** On the namespace, by packaging/manifest.sh: `VERSION 1.NN REGISTRY`, its arguments. */
+export const RELEASE_ANNOTATION = 'plumbline.dev/release-manifest';
+/** On every object of a chart, by Helm. */
+export const HELM_ANNOTATION = 'meta.helm.sh/release-name';
+
+/** What an installation says of itself. */
+const installedMeta = objectMeta.extend({
+  annotations: z.object({ [RELEASE_ANNOTATION]: text, [HELM_ANNOTATION]: text }).nullish(),
+});
+export const installedNamespace = z.object({ metadata: installedMeta });
+
 export const webhookConfiguration = z.object({
-  metadata: objectMeta,
+  metadata: installedMeta,
   webhooks: listOf(
     z.object({
       name: z.string(),
@@ -58,7 +69,7 @@ export const schedulerPod = z.object({
 });
 
 export const deployment = z.object({
-  metadata: objectMeta,
+  metadata: installedMeta,
   spec: z.object({
     replicas: z.number().nullish(),
     template: z.object({ spec: z.object({ containers: imageContainers }) }),
