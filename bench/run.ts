@@ -116,7 +116,7 @@ function deadlineOf({ minutes, onRequest }: BenchGroup): number {
   const full = (minutes ?? (onRequest ? MINUTES_ON_REQUEST : MINUTES)) * 60;
   if (!values.quick) return full;
   const left = QUICK_SECONDS - (performance.now() - begun) / 1000;
-  return Math.max(1, Math.round(onRequest ? full : Math.min(full / 2, left)));
+  return Math.max(1, Math.round(onRequest ? full : Math.min(full, left)));
 }
 
 function lineOf({ name, ratio, spread, bound, holds }: BenchResult): string {

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { OVSDB_SOCKET } from '../../node-agent/networks/networks.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { startManyThreads } from '../support/many-threads.ts';
+import { paced } from '../support/pace.ts';
 import { bundle, memoryOf } from '../support/process.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
@@ -30,7 +31,7 @@ export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]>
   const gate = ['run-dir', 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => [`--${name}`, join(directory, name)]);
   const agent = await startAgentProcess(...flags, '--gate', 'on', ...gate);
   try {
-    await delay(REST * 1000);
+    await delay(paced(REST, 40) * 1000);
     const resident = memoryOf(agent.process.pid).rss / 1e6;
     const calls = await callsOf(agent.process.pid, idle);
     return [

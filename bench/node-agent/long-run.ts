@@ -30,7 +30,7 @@ export async function longRun(): Promise<BenchResult[]> {
       await delay(PACE);
       if (change % (changes / 6) === 0) memory.push(memoryOf(pid).private / 1e6);
     }
-    await delay(REST * 1000);
+    await delay(paced(REST, 40) * 1000);
     const before = cpuSeconds(pid);
     await delay(IDLE * 1000);
     const idle = ((cpuSeconds(pid) - before) / IDLE) * 100;

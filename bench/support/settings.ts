@@ -25,7 +25,7 @@ export interface BenchGroup {
   readonly load: () => Promise<readonly Bench[]>;
   /** Only runs if a prefix selects it. */
   readonly onRequest?: true;
-  /** Minutes after which a measurement counts as hung; half of it in a quick run. Default 5, and 90 on request. */
+  /** Minutes after which a measurement counts as hung. Default 5, and 90 on request. */
   readonly minutes?: number;
   /**
    * Why a quick run may measure it at the same time as other groups: it waits most of the time for an idle process, or

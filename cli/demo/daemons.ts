@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AGENT, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import type { PodProcesses } from '../../sandbox/cluster/emulated-node.ts';
 import type { KubePod } from '../../sandbox/objects.ts';
-import { until } from './until.ts';
+import { StepFailed, until } from './until.ts';
 
 export type DaemonName = 'webhook' | 'scheduler-plugin' | 'node-agent';
 
@@ -22,6 +22,7 @@ interface DaemonOptions {
 }
 
 const KILL_AFTER_SECONDS = 8;
+const MAX_LINE_CHARACTERS = 400;
 
 export function startDaemon({ name, program, args, directory, env = {} }: DaemonOptions) {
   const logFile = join(directory, `${name}.log`);
@@ -33,9 +34,12 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
   closeSync(out);
   const log = () => readLog(logFile);
   const isAlive = () => child.exitCode === null && child.signalCode === null;
-  const alive = () => {
+  const assertAlive = () => {
     if (isAlive()) return;
-    throw new Error(`${name} ended with status ${child.exitCode ?? child.signalCode}; its log: ${logFile}`);
+    const lines = readFileSync(logFile, 'utf8').trimEnd().split('\n');
+    const last = lines.findLast((line) => /^\w*Error\b|"level":"(?:fatal|error)"/.test(line)) ?? lines.at(-1) ?? '';
+    const status = `status ${child.exitCode ?? child.signalCode}`;
+    throw new StepFailed(`${name} ended with ${status}: ${last.slice(0, MAX_LINE_CHARACTERS)}; its log: ${logFile}`);
   };
   const servedPorts = () => {
     const line = log().find((one) => typeof one['probePort'] === 'number');
@@ -43,7 +47,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
   };
   const ports = () =>
     until(`${name} to serve (log: ${logFile})`, 30, () => {
-      alive();
+      assertAlive();
       return servedPorts();
     });
   return {
@@ -52,6 +56,8 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     logFile,
     log,
     isAlive,
+    /** @throws StepFailed with the last line of its log if it has ended */
+    assertAlive,
     servedPorts,
     /** The ports that the daemon reports. @throws StepFailed if it reports none within 10 s */
     ports,
@@ -59,7 +65,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     async ready() {
       const { probePort } = await ports();
       await until(`${name} to be ready (log: ${logFile})`, 30, async () => {
-        alive();
+        assertAlive();
         const response = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
         return response?.ok ? true : undefined;
       });

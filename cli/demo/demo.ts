@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { access, constants, lstat, mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DPU_LEASE_NAMESPACE } from '../../model/names.ts';
@@ -46,7 +48,7 @@ export async function runDemo(options: DemoOptions): Promise<boolean> {
     packageRoot,
     components: await readComponents(join(dist, 'api-schemas.json')),
     processes: pods,
-    onFault: (error) => printer.progress(`cluster: ${String(error)}`),
+    onFault: (error) => printer.fault(`cluster: ${String(error)}`),
   });
   let installed: Installed | undefined;
   const context: DemoContext = {
@@ -128,11 +130,12 @@ async function waitUntilInterrupted(
   await remove?.();
 }
 
-/** Resolves at SIGINT or SIGTERM, which then no longer end the process, so that it can stop all child processes. */
+/** Resolves at a signal that would end the process, as Ctrl-C or a closed terminal, so that all child processes stop. */
 function interruption(): Promise<void> {
+  // A terminal that is closed no longer takes output.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   return new Promise((resolve) => {
-    process.once('SIGINT', () => resolve());
-    process.once('SIGTERM', () => resolve());
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
 }
 
@@ -172,15 +175,31 @@ export async function startConsole(
   return { url, stop: () => stop() };
 }
 
+const DEMO_SERVER = /^ {2}- name: plumbline-sandbox\n {4}cluster:\n {6}server: https:\/\/127\.0\.0\.1:(\d+)$/m;
+
 const existsError = (path: string) => usageError(`${path} exists, and is not overwritten: name a new file`);
 
 /** @throws CliError if the path exists (also as a link), or the directory is missing or not writable */
 export async function requireNew(path: string): Promise<void> {
   const existing = await lstat(path).catch(() => undefined);
-  if (existing !== undefined) throw existsError(path);
+  if (existing !== undefined && !(existing.isFile() && (await isAbandoned(path)))) throw existsError(path);
+  if (existing !== undefined) await rm(path);
   await access(dirname(path), constants.W_OK).catch((error: NodeJS.ErrnoException) => {
     throw usageError(`cannot create ${path}: ${error.message}`);
   });
+}
+
+/** Whether a demo wrote this kubeconfig that is not running any more: it was killed. */
+async function isAbandoned(path: string): Promise<boolean> {
+  const [, port] = DEMO_SERVER.exec(await readFile(path, 'utf8').catch(() => '')) ?? [];
+  if (port === undefined) return false;
+  const socket = connect(Number(port), '127.0.0.1');
+  const isListening = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return !isListening;
 }
 
 /** Readable by its owner only. @returns removes it, unless replaced @throws CliError */

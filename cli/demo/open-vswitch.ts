@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { stopChild } from './daemons.ts';
+import { startDaemon } from './daemons.ts';
 import { until } from './until.ts';
 
 const DAEMON_NAMES = ['ovs-vswitchd', 'ovsdb-server'] as const;
@@ -44,18 +43,16 @@ export async function openVswitch(
   await mkdir(rundir, { recursive: true });
   const program = join(dist, 'ovs-stand-in.cjs');
   const networks = Object.entries(physnets).flatMap(([name, cells]) => ['--physnet', `${name}=${cells[0] ?? 0}`]);
-  const children = DAEMON_NAMES.map((name) =>
-    spawn(
-      process.execPath,
-      [program, '--name', name, '--rundir', rundir, '--threads', String(THREAD_COUNT), ...networks],
-      {
-        stdio: 'ignore',
-      },
-    ),
+  const args = ['--rundir', rundir, '--threads', String(THREAD_COUNT), ...networks];
+  const standInDaemons = DAEMON_NAMES.map((name) =>
+    startDaemon({ name, program, args: ['--name', name, ...args], directory }),
   );
-  const pids = await until('the stand-ins for Open vSwitch', 10, () => runningPids(rundir));
+  const pids = await until('the stand-ins for Open vSwitch', 10, () => {
+    for (const daemon of standInDaemons) daemon.assertAlive();
+    return runningPids(rundir);
+  });
   const stop = async () => {
-    await Promise.all(children.map((child) => stopChild(child, 'SIGTERM')));
+    await Promise.all(standInDaemons.map((daemon) => daemon.stop()));
   };
   return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadCpus(pids), stop };
 }

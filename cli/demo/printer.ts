@@ -13,12 +13,19 @@ export type Printer = ReturnType<typeof createPrinter>;
 
 export function createPrinter(json: boolean) {
   const reports: StepReport[] = [];
+  const faults = new Set<string>();
   const printText = (...lines: Line[]) => {
     if (!json) printLines(lines);
   };
   return {
     title: (text: string) => printText('', [paint('bold', text)]),
     progress: (text: string) => printText([paint('dim', `  … ${text}`)]),
+    /** Once: what fails is tried again. */
+    fault(text: string) {
+      if (faults.has(text)) return;
+      faults.add(text);
+      printText([paint('dim', `  … ${text}`)]);
+    },
     lines: (lines: readonly Line[]) => printText(...lines.map((line) => joinParts(['  ', line]))),
     step(report: StepReport) {
       reports.push(report);

@@ -9,6 +9,8 @@ const PUBLISHED = 'ghcr.io/plumbline-dev/plumbline';
 
 const APPLY = ['apply', '--server-side', '-f'] as const;
 
+const helm = (...args: readonly string[]): Command => ({ program: 'helm', args: ['-n', NAMESPACE, ...args] });
+
 /** Applies again exactly what the cluster was installed with, so that nothing else changes. */
 export function applyAgain({ namespace, mutating, validating, deployments }: DoctorFacts): Fix {
   if (namespace.missing === 'absent') return fix('install Plumbline (docs/tasks/install.md)');
@@ -38,5 +40,3 @@ export function defineAgain(facts: DoctorFacts): Fix {
   if (!again.commands.some(({ program }) => program === 'helm')) return again;
   return fix('apply the definition, in a checkout of its version', kubectl(...APPLY, 'manifests/chart/plumbline/crds'));
 }
-
-const helm = (...args: readonly string[]): Command => ({ program: 'helm', args: ['-n', NAMESPACE, ...args] });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   copyFileSync,
   existsSync,
@@ -13,12 +14,15 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { DaemonName } from '../../cli/demo/daemons.ts';
-import { createNewFile } from '../../cli/demo/demo.ts';
+import { createNewFile, requireNew } from '../../cli/demo/demo.ts';
+import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';
+import { eventually } from '../support/eventually.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
 
@@ -140,6 +144,44 @@ describe('the demo', function () {
     }
     assert.equal(readFileSync(config, 'utf8'), 'mine');
     assert.deepEqual(readdirSync(folder).sort(), ['config', 'dangling', 'link']);
+  });
+
+  it('--write-kubeconfig: replaces that of a demo which was killed, and not that of one which runs', async () => {
+    const listener = createServer().listen(0, '127.0.0.1');
+    await once(listener, 'listening');
+    const { port } = listener.address() as AddressInfo;
+    const path = join(temp(), 'config');
+    writeFileSync(path, kubeconfig({ server: `https://127.0.0.1:${port}`, ca: 'x', token: 't' }));
+    await assert.rejects(requireNew(path), /is not overwritten/);
+    listener.close();
+    await once(listener, 'close');
+    await requireNew(path);
+    assert.ok(!existsSync(path));
+  });
+
+  it('closing its terminal ends it and all it started, and removes the kubeconfig', async () => {
+    const path = join(temp(), 'config');
+    const args = [join(root, 'dist/plumbline.mjs'), 'demo', '--keep', '--write-kubeconfig', path];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    const ended = once(child, 'exit');
+    await eventually(() => existsSync(path) || child.exitCode !== null, 'the kubeconfig', 120);
+    child.stdout.destroy();
+    child.stderr.destroy();
+    child.kill('SIGHUP');
+    await ended;
+    assert.deepEqual([existsSync(path), leftovers()], [false, []]);
+  });
+
+  it('shows at once why a process that it started has ended', async () => {
+    const program = join(temp(), 'broken.cjs');
+    writeFileSync(program, 'throw new Error("Cannot find package \'koffi\'");\n');
+    const directory = installationWith('ovs-stand-in', program);
+    const begun = performance.now();
+    const args = [join(directory, 'dist/plumbline.mjs'), 'demo'];
+    const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+    rmSync(directory, { recursive: true });
+    assert.match(stderr, /ovs-vswitchd ended with status 1: Error: Cannot find package 'koffi'; its log: /);
+    assert.ok(status !== 0 && performance.now() - begun < 9000);
   });
 
   it('--write-kubeconfig: at the end it removes its own file, and not one that replaced it', async () => {

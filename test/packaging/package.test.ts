@@ -21,6 +21,13 @@ const readManifest = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as
 const own = readManifest(join(root, 'package.json'));
 const NATIVE = `@koromix/koffi-${process.platform}-${process.arch}`;
 
+/** What the page gives to `npm install -g` for a checkout. */
+function installedFromCheckout(): string {
+  const page = readFileSync(join(root, 'docs/reference/cli.md'), 'utf8');
+  const [, source = ''] = /`npm install -g ([^`]*DIR)`/.exec(page) ?? [];
+  return source;
+}
+
 describe('the npm package', function () {
   needs('linux');
   this.timeout(600_000);
@@ -114,24 +121,30 @@ describe('the npm package', function () {
     assert.equal(own.private, true);
   });
 
-  it('gives the commands in an empty prefix, and requests only koffi from the registry', async () => {
-    mkdirSync(prefix);
-    registry = await startRegistry(['koffi', NATIVE], directory);
-    const flags = ['--prefix', prefix, '--registry', registry.url, '--no-audit', '--no-fund', '--ignore-scripts'];
-    await npm('install', '-g', ...flags, join(directory, packed.filename));
-    const others = registry.requests.filter((name) => name !== 'koffi' && !name.startsWith('@koromix/koffi-'));
-    assert.deepEqual(others, []);
-    assert.deepEqual(readdirSync(join(prefix, 'bin')).sort(), Object.keys(own.bin).sort());
-    const run = (name: string, ...args: readonly string[]) =>
-      spawnSync(join(prefix, 'bin', name), args, { cwd: directory, env, encoding: 'utf8' });
-    assert.equal(run('plumbline', '--version').stdout, `${own.version}\n`);
-    assert.match(run('kubectl-plumbline', '--help').stdout, /^Usage: kubectl plumbline <command>/);
-    assert.match(run('kubectl_complete-plumbline', 'expl').stdout, /^explain\t/m);
-    // This one loads the native module before it searches for QEMU.
-    const { status, stderr } = run('plumbline', 'qemu', '--qmp', '/nonexistent/qmp', '--mask', '0');
-    assert.equal(status, 3, stderr);
-    assert.match(stderr, /^plumbline: \/nonexistent\/qmp: connect ENOENT/);
-  });
+  for (const [from, source] of [
+    ['a checkout, as docs/reference/cli.md says', () => installedFromCheckout().replace('DIR', out).split(' ')],
+    ['the file of a release', () => [join(directory, packed.filename)]],
+  ] as const) {
+    it(`gives the commands in an empty prefix, and requests only koffi from the registry: ${from}`, async () => {
+      rmSync(prefix, { recursive: true, force: true });
+      mkdirSync(prefix);
+      registry ??= await startRegistry(['koffi', NATIVE], directory);
+      const flags = ['--prefix', prefix, '--registry', registry.url, '--no-audit', '--no-fund', '--ignore-scripts'];
+      await npm('install', '-g', ...flags, ...source());
+      const others = registry.requests.filter((name) => name !== 'koffi' && !name.startsWith('@koromix/koffi-'));
+      assert.deepEqual(others, []);
+      assert.deepEqual(readdirSync(join(prefix, 'bin')).sort(), Object.keys(own.bin).sort());
+      const run = (name: string, ...args: readonly string[]) =>
+        spawnSync(join(prefix, 'bin', name), args, { cwd: directory, env, encoding: 'utf8' });
+      assert.equal(run('plumbline', '--version').stdout, `${own.version}\n`);
+      assert.match(run('kubectl-plumbline', '--help').stdout, /^Usage: kubectl plumbline <command>/);
+      assert.match(run('kubectl_complete-plumbline', 'expl').stdout, /^explain\t/m);
+      // This one loads the native module before it searches for QEMU.
+      const { status, stderr } = run('plumbline', 'qemu', '--qmp', '/nonexistent/qmp', '--mask', '0');
+      assert.equal(status, 3, stderr);
+      assert.match(stderr, /^plumbline: \/nonexistent\/qmp: connect ENOENT/);
+    });
+  }
 
   it('has the files of the demo', async () => {
     assert.ok(registry, 'the package is not installed: see the test before');

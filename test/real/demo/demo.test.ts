@@ -15,6 +15,7 @@ function recorder(): Printer & { readonly reports: readonly StepReport[] } {
     reports,
     title: nothing,
     progress: nothing,
+    fault: nothing,
     lines: nothing,
     end: nothing,
     step: (report) => void reports.push(report),
