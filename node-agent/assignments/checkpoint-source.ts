@@ -43,7 +43,7 @@ export class CheckpointSource {
     const onChange = guard.wrap((name: string | undefined) => {
       if (name === undefined || name === CHECKPOINT_FILE) this.read();
     });
-    watchDirectory({ path: this.#deps.directory, signal, onChange });
+    watchDirectory({ path: this.#deps.directory, signal, onChange, log: this.#deps.log });
     if (this.#last.value === undefined && this.#last.problem === undefined) guard.wrap(() => this.read())();
     const poll = guard.wrap(() => {
       if (this.#version === undefined || versionOf(this.#file) !== this.#version) this.read();

@@ -129,7 +129,7 @@ export class CpuClaimsSource {
     const onChange = (name: string | undefined) => {
       if (name === undefined || FILE.test(name)) read();
     };
-    watchDirectory({ path: this.#deps.directory, signal, onChange });
+    watchDirectory({ path: this.#deps.directory, signal, onChange, log: this.#deps.log });
     read();
     // What cannot be read now causes no event when it can be read again.
     const retry = () => {

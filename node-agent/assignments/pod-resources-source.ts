@@ -88,14 +88,15 @@ export class PodResourcesSource {
   }
 
   follow(): void {
-    const { kubeletDir, socketPath } = this.#deps;
+    const { kubeletDir, socketPath, log } = this.#deps;
     const signal = this.#signal;
     const soon = () => this.#schedule(DEBOUNCE_SECONDS);
-    watchDirectory({ path: dirname(socketPath), signal, onChange: this.refresh });
-    watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: soon });
+    watchDirectory({ path: dirname(socketPath), signal, onChange: this.refresh, log });
+    watchDirectory({ path: join(kubeletDir, PLUGIN_DIRECTORY), signal, onChange: soon, log });
     watchDirectory({
       path: kubeletDir,
       signal,
+      log,
       onChange: (name) => {
         if (name === MEMORY_CHECKPOINT_FILE) soon();
       },

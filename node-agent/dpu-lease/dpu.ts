@@ -90,15 +90,15 @@ const ANSWER_DEADLINE_SECONDS = 2;
 /** Both daemons of Open vSwitch must answer on their sockets: a process that hangs renews nothing. */
 export function ovsProbe(rundir: string, answerWithin = ANSWER_DEADLINE_SECONDS): Probe {
   return async (signal) => {
-    // A DPU's agent has a PID namespace of its own.
-    const missing = new DaemonFinder(rundir).find().missing.filter(({ code }) => code !== 'hidden');
-    if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
     const ask = async (name: string, socket: string, method: string) => {
       const path = join(rundir, socket);
       const problem = await callOnce(path, method, answerWithin, signal);
       return problem === undefined ? undefined : `${name} does not answer on ${path}: ${problem}`;
     };
     try {
+      // A DPU's agent has a PID namespace of its own.
+      const missing = new DaemonFinder(rundir).find().missing.filter(({ code }) => code !== 'hidden');
+      if (missing.length > 0) return missing.map(({ message }) => message).join('; ');
       const pid = readPid(join(rundir, 'ovs-vswitchd.pid'));
       const answers = await Promise.all([
         ask('ovsdb-server', 'db.sock', 'list_dbs'),

@@ -16,7 +16,7 @@ export interface DirectoryWatchOptions {
   readonly onChange: (name: string | undefined) => void;
   readonly signal: AbortSignal;
   /** For an existing directory that cannot be watched. */
-  readonly log?: AgentLogger;
+  readonly log: AgentLogger;
 }
 
 /**
@@ -32,7 +32,7 @@ export function watchDirectory(options: DirectoryWatchOptions): void {
 
 class WatchedDirectory {
   readonly #options: DirectoryWatchOptions;
-  readonly #problems: ProblemLog<AgentMessages> | undefined;
+  readonly #problems: ProblemLog<AgentMessages>;
   /** The watch and the directory that it watches; undefined while there is none. */
   #watch: { readonly watcher: FSWatcher; readonly stats: Stats } | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -41,7 +41,7 @@ class WatchedDirectory {
 
   constructor(options: DirectoryWatchOptions) {
     this.#options = options;
-    this.#problems = options.log && new ProblemLog(options.log, { directory: options.path });
+    this.#problems = new ProblemLog(options.log, { directory: options.path });
   }
 
   check(): void {
@@ -49,9 +49,9 @@ class WatchedDirectory {
     let mayHaveChanged: boolean;
     try {
       mayHaveChanged = this.#update();
-      this.#problems?.recovered();
+      this.#problems.recovered();
     } catch (error) {
-      this.#problems?.failed(error, 'watching a directory failed; polling it');
+      this.#problems.failed(error, 'watching a directory failed; polling it');
       this.#close();
       mayHaveChanged = true;
     }

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
@@ -102,7 +102,8 @@ export class KubeletRuns {
   /** The duty. */
   async follow(signal: AbortSignal): Promise<void> {
     const guard = new Guard();
-    watchDirectory({ path: join(this.#socket, '..'), signal, onChange: guard.wrap(() => this.#findRun()) });
+    const onChange = guard.wrap(() => this.#findRun());
+    watchDirectory({ path: dirname(this.#socket), signal, onChange, log: this.#deps.log });
     const timer = setInterval(
       guard.wrap(() => this.check()),
       CHECK_SECONDS * 1000,

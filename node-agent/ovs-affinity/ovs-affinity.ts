@@ -64,7 +64,7 @@ export class OvsAffinity {
 
   /** The duty: keeps OVS off owned CPUs while enabled. Its end gives OVS no owned CPU; disabling restores all masks. */
   async run(signal: AbortSignal): Promise<void> {
-    const { assignments, enablerFile, rundir, onPmdMask, checkInterval } = this.#deps;
+    const { assignments, enablerFile, rundir, onPmdMask, checkInterval, log } = this.#deps;
     const guard = new Guard();
     this.#guard = guard;
     // The agent's lock is held from here on.
@@ -83,8 +83,8 @@ export class OvsAffinity {
     const onEnabler = guard.wrap((name: string | undefined) => {
       if (name === undefined || name === basename(enablerFile)) this.#reconcileEnabler();
     });
-    watchDirectory({ path: dirname(enablerFile), signal, onChange: onEnabler });
-    watchDirectory({ path: rundir, signal, onChange: onPidfile });
+    watchDirectory({ path: dirname(enablerFile), signal, onChange: onEnabler, log });
+    watchDirectory({ path: rundir, signal, onChange: onPidfile, log });
     const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
     const check = guard.wrap(() => this.#check());
     const timer = setInterval(check, checkInterval * 1000);

@@ -35,7 +35,7 @@ export interface FollowOptions {
   readonly onTables: (tables: Tables) => void;
   /** Called once each time the database becomes unreadable. */
   readonly onProblem: (error: Error) => void;
-  readonly log?: AgentLogger;
+  readonly log: AgentLogger;
 }
 
 /** Reads all once and receives each change. Reconnects with pauses, and at once when the socket appears again. */
@@ -45,7 +45,7 @@ export async function followOvsdb({ socketPath, onTables, onProblem, log }: Foll
   watchDirectory({
     path: dirname(socketPath),
     signal,
-    ...(log && { log }),
+    log,
     onChange: (name) => {
       if (name === undefined || name === basename(socketPath)) wake.abort();
     },

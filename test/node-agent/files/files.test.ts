@@ -205,7 +205,10 @@ describe('watching a directory', () => {
     stop = new AbortController();
   });
   afterEach(() => stop.abort());
-  const watch = (path: string) => watchDirectory({ path, signal: stop.signal, onChange: (name) => seen.push(name) });
+  const watch = (path: string) => {
+    const { log } = recordingLogger();
+    watchDirectory({ path, signal: stop.signal, onChange: (name) => seen.push(name), log });
+  };
   const sees = async (name: string | undefined, change: () => void) => {
     seen.length = 0;
     change();

@@ -8,7 +8,7 @@ import { COLUMNS, followOvsdb, OvsdbConnection, OvsdbError } from '../../../node
 import { JsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { OvsdbReplica, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 import { vector } from '../../support/vectors.ts';
-import { eventually, tempDirectories } from '../support.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
 
 interface OvsdbMessage {
   readonly id?: unknown;
@@ -110,6 +110,7 @@ describe('the followed tables of OVSDB', () => {
         socketPath,
         onTables: (tables) => seen.push(switchConfig(tables).encapIps.join()),
         onProblem: (error) => problems.push(error.message),
+        log: recordingLogger().log,
       },
       stop.signal,
     );
@@ -140,7 +141,10 @@ describe('the followed tables of OVSDB', () => {
     let follows = 0;
     const problems: string[] = [];
     const onProblem = (error: Error) => void problems.push(error.message);
-    const done = followOvsdb({ socketPath, onTables: () => follows++, onProblem }, stop.signal);
+    const done = followOvsdb(
+      { socketPath, onTables: () => follows++, onProblem, log: recordingLogger().log },
+      stop.signal,
+    );
     await new Promise((resolve) => setTimeout(resolve, 1000));
     assert.equal(problems.length, 1, problems.join());
     await listen();
