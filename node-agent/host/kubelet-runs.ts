@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff, everyTick, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { ChangeSignal, Guard, Listeners } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
@@ -103,14 +103,14 @@ export class KubeletRuns {
   async follow(signal: AbortSignal): Promise<void> {
     const guard = new Guard();
     watchDirectory({ path: join(this.#socket, '..'), signal, onChange: guard.wrap(() => this.#findRun()) });
-    const timer = setInterval(
+    const endChecks = everyTick(
+      CHECK_SECONDS,
       guard.wrap(() => this.check()),
-      CHECK_SECONDS * 1000,
     );
     try {
       await Promise.race([this.#readWhenDue(signal), guard.until(signal)]);
     } finally {
-      clearInterval(timer);
+      endChecks();
     }
   }
 
