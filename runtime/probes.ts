@@ -4,7 +4,7 @@ import type { Logger } from './log.ts';
 import type { Registry } from './metrics.ts';
 
 /** Seconds between checks for clients that send no request: few, as the port is for programs of the same node. */
-const CHECK_SECONDS = 10;
+const CHECK_SECONDS = 30;
 
 /** Why a daemon is not ready, as text for `kubectl describe`; undefined when it is ready. */
 export type Readiness = () => string | undefined;

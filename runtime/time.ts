@@ -26,6 +26,28 @@ export function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
+/**
+ * Seconds until the next multiple of the period on this process's clock, at least half a period from now. Periodic work
+ * that waits this long shares its wake-ups: an idle agent spends more on waking up than on its checks.
+ */
+export function secondsUntilTick(periodSeconds: number, nowSeconds = monotonicSeconds()): number {
+  return Math.ceil(nowSeconds / periodSeconds + 0.5) * periodSeconds - nowSeconds;
+}
+
+/** Repeats the work at the multiples of a period (`secondsUntilTick`). @returns a function that ends it */
+export function everyTick(periodSeconds: number, work: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const wait = () => {
+    timer = setTimeout(() => {
+      // Before the work, which may end the repetition.
+      wait();
+      work();
+    }, secondsUntilTick(periodSeconds) * 1000);
+  };
+  wait();
+  return () => clearTimeout(timer);
+}
+
 /** Exponential backoff with full jitter in its upper half; call `reset` after a success. */
 export class Backoff {
   readonly #first: number;

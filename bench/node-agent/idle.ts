@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -29,6 +29,7 @@ export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]>
   const flags = ['--ovs-rundir', daemons.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory];
   // As in the manifests, the directory of the enabler has no other files that change.
   const gate = ['run-dir', 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => [`--${name}`, join(directory, name)]);
+  for (const name of ['cni-conf-dir', 'cni-bin-dir']) mkdirSync(join(directory, name));
   const agent = await startAgentProcess(...flags, '--gate', 'on', ...gate);
   try {
     await delay(paced(REST, 40) * 1000);

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { everyTick } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
@@ -48,8 +49,7 @@ export class CheckpointSource {
     const poll = guard.wrap(() => {
       if (this.#version === undefined || versionOf(this.#file) !== this.#version) this.read();
     });
-    const timer = setInterval(poll, POLL_SECONDS * 1000);
-    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+    signal.addEventListener('abort', everyTick(POLL_SECONDS, poll), { once: true });
   }
 
   /** Reads synchronously: until it is read, OVS stays on a CPU that has a new owner. */

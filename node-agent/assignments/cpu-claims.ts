@@ -7,6 +7,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { MAX_CPU_ID } from '../../model/host.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { everyTick } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
@@ -135,8 +136,7 @@ export class CpuClaimsSource {
     const retry = () => {
       if (this.#last.problem !== undefined) read();
     };
-    const timer = setInterval(retry, RETRY_SECONDS * 1000);
-    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+    signal.addEventListener('abort', everyTick(RETRY_SECONDS, retry), { once: true });
   }
 
   read(): void {

@@ -1,12 +1,13 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
 import { basename } from 'node:path';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { secondsUntilTick } from '../../runtime/time.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
 import { unlessMissing } from './bounded-file.ts';
 
 /** Seconds between checks that the watched directory is still the one at its path. */
-const CHECK_SECONDS = 10;
-/** Seconds between checks while it is missing: the longest that is at most a twentieth of its absence. */
+const CHECK_SECONDS = 30;
+/** Seconds between checks while it is missing: the longest that is at most a tenth of its absence. */
 const ABSENT_CHECK_SECONDS = [5, 2, 1];
 const FIRST_ABSENT_CHECK_SECONDS = 0.5;
 
@@ -56,7 +57,7 @@ class WatchedDirectory {
       mayHaveChanged = true;
     }
     const absent = (performance.now() - this.#absentSince) / 1000;
-    const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 20) ?? FIRST_ABSENT_CHECK_SECONDS;
+    const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 10) ?? FIRST_ABSENT_CHECK_SECONDS;
     this.#checkIn(this.#watch === undefined ? absentPeriod : CHECK_SECONDS);
     if (mayHaveChanged) this.#options.onChange(undefined);
   }
@@ -68,7 +69,7 @@ class WatchedDirectory {
 
   #checkIn(seconds: number): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.check(), 1000 * seconds);
+    this.#timer = setTimeout(() => this.check(), 1000 * secondsUntilTick(seconds));
   }
 
   /** @returns whether any entry may have changed unnoticed @throws a system error if it exists and cannot be watched */

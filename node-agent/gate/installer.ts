@@ -11,13 +11,14 @@ import {
 } from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { everyTick } from '../../runtime/time.ts';
 import { readBounded, readBoundedBytes, saveFile, unlessMissing } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { Guard, type Services } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
 
-/** Seconds between checks in case an event was lost. */
-const POLL_SECONDS = 5;
+/** Seconds between checks in case an event was lost: the kernel drops events only when thousands are unread. */
+const POLL_SECONDS = 30;
 /** Minimum seconds between two writes, against another program that keeps removing the gate's file. */
 const MIN_WRITE_INTERVAL_SECONDS = 1;
 /** Bytes. The shim has 40 kB. */
@@ -61,11 +62,11 @@ export class GateInstaller {
     this.#placeShim();
     watchDirectory({ path: this.#deps.confDir, signal, onChange: guarded, log: this.#deps.log });
     guarded();
-    const timer = setInterval(guarded, POLL_SECONDS * 1000);
+    const endPolls = everyTick(POLL_SECONDS, guarded);
     try {
       await guard.until(signal);
     } finally {
-      clearInterval(timer);
+      endPolls();
       clearTimeout(postponed);
     }
   }

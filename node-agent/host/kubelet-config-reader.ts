@@ -41,7 +41,7 @@ const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributi
 interface SettingsOfRun {
   readonly id: string;
   answer?: NodeKubeletConfig | undefined;
-  settled?: NodeKubeletConfig | undefined;
+  host?: HostReading;
 }
 
 /** Reads from the running kubelet if allowed, otherwise from files and flags. */
@@ -79,16 +79,17 @@ export class KubeletConfigReader {
     const { configz, generation = () => '', root = '/' } = this.#sources;
     const run = this.#currentRun(generation());
     const isDue = configz !== undefined && this.#now() >= this.#nextQueryAt;
-    const valid = run.answer ?? (isDue ? undefined : run.settled);
+    const valid = run.answer ?? (isDue ? undefined : run.host?.config);
     if (valid !== undefined) return { config: valid, problems: [] };
-    const { at, config, isWhole, problem = '' } = await readHost(this.#sources, root);
+    const host = run.host ?? (await readHost(this.#sources, root));
+    const { at, config, isWhole, problem = '' } = host;
     const answer = isDue ? await this.#query(at) : undefined;
     // After a restart in the meantime, it is not known which kubelet this was.
     if (run.id !== '' && run.id === generation()) {
       run.answer = answer;
-      if (isWhole) run.settled ??= config;
+      if (isWhole) run.host = host;
     }
-    const result = answer ?? run.settled ?? config;
+    const result = answer ?? config;
     return { config: result, problems: result === undefined ? [problem] : [] };
   }
 

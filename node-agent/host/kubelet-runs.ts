@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff, sleep } from '../../runtime/time.ts';
+import { Backoff, everyTick, sleep } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { ChangeSignal, Guard, Listeners } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
@@ -104,14 +104,14 @@ export class KubeletRuns {
     const guard = new Guard();
     const onChange = guard.wrap(() => this.#findRun());
     watchDirectory({ path: dirname(this.#socket), signal, onChange, log: this.#deps.log });
-    const timer = setInterval(
+    const endChecks = everyTick(
+      CHECK_SECONDS,
       guard.wrap(() => this.check()),
-      CHECK_SECONDS * 1000,
     );
     try {
       await Promise.race([this.#readWhenDue(signal), guard.until(signal)]);
     } finally {
-      clearInterval(timer);
+      endChecks();
     }
   }
 

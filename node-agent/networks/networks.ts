@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { Durations } from '../../runtime/problem-log.ts';
+import { everyTick } from '../../runtime/time.ts';
 import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
@@ -108,13 +109,13 @@ export class Networks extends Listeners {
     };
     // A host that cannot be described keeps its last description, and is read again.
     const endOfHost = onHost?.(() => void this.#deps.host().then(takeHost, () => undefined));
-    const timer = setInterval(reconciles.now, CHECK_SECONDS * 1000);
+    const endChecks = everyTick(CHECK_SECONDS, reconciles.now);
     reconciles.now();
     try {
       await guard.until(signal);
     } finally {
       endOfHost?.();
-      clearInterval(timer);
+      endChecks();
       nics.end();
       reconciles.cancel();
     }

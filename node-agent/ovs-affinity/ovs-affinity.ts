@@ -3,6 +3,7 @@ import { basename, dirname } from 'node:path';
 import type { OvsStatus } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { everyTick } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { FileLimitError } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
@@ -85,14 +86,12 @@ export class OvsAffinity {
     });
     watchDirectory({ path: dirname(enablerFile), signal, onChange: onEnabler, log });
     watchDirectory({ path: rundir, signal, onChange: onPidfile, log });
-    const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow)];
     const check = guard.wrap(() => this.#check());
-    const timer = setInterval(check, checkInterval * 1000);
+    const ends = [assignments.subscribe((_view, at) => pass(at)), onPmdMask(passNow), everyTick(checkInterval, check)];
     try {
       await guard.until(signal);
     } finally {
-      clearInterval(timer);
-      for (const unsubscribe of ends) unsubscribe();
+      for (const end of ends) end();
       this.#secondRestore.cancel();
       this.#end();
     }

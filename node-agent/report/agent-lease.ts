@@ -3,7 +3,7 @@ import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { DEFAULT_LEASE_SECONDS } from '../../model/lease/timing.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { monotonicSeconds } from '../../runtime/time.ts';
+import { monotonicSeconds, secondsUntilTick } from '../../runtime/time.ts';
 import {
   createLease,
   type LeaseName,
@@ -52,7 +52,7 @@ export class AgentLease {
   /** Renews it if that is due. @returns whether it had to be created: Kubernetes deletes it and the report with the Node */
   async renew(signal: AbortSignal): Promise<boolean> {
     if (monotonicSeconds() < this.#dueAt) return false;
-    this.#dueAt = monotonicSeconds() + INTERVAL_SECONDS;
+    this.#dueAt = monotonicSeconds() + secondsUntilTick(INTERVAL_SECONDS);
     try {
       const isNew = await this.#renewOrCreate(signal);
       this.#hasRenewed = true;

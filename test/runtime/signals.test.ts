@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
-import { Backoff, sleep, underSignals } from '../../runtime/time.ts';
+import { Backoff, everyTick, secondsUntilTick, sleep, underSignals } from '../../runtime/time.ts';
+import { startVirtualTime } from '../support/virtual-time.ts';
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
 const untilAborted = (signal: AbortSignal) => sleep(60, signal);
@@ -58,6 +59,40 @@ describe('work under signals', () => {
 });
 
 describe('time', () => {
+  it('has ticks at the multiples of a period, at least half a period from now', () => {
+    for (const [nowSeconds, expected] of [
+      [0, 10],
+      [4.9, 5.1],
+      [5.1, 14.9],
+      [20, 10],
+      [1234.5, 5.5],
+    ] as const) {
+      const seconds = secondsUntilTick(10, nowSeconds);
+      assert.ok(Math.abs(seconds - expected) < 1e-6, `at ${nowSeconds}: ${seconds}, expected ${expected}`);
+    }
+  });
+
+  it('repeats work at the same ticks, whenever it began, until it is ended', async () => {
+    const time = startVirtualTime();
+    try {
+      const ticks: [string, number][] = [];
+      const note = (name: string) => () => ticks.push([name, Math.round(performance.now() / 100) / 10]);
+      const end = everyTick(5, note('a'));
+      await time.pass(1.5, 0.5);
+      const endOther = everyTick(5, note('b'));
+      await time.pass(20, 0.5);
+      end();
+      endOther();
+      const before = ticks.length;
+      await time.pass(10, 5);
+      assert.equal(ticks.length, before, 'nothing after its end');
+      const [a, b] = ['a', 'b'].map((wanted) => ticks.filter(([name]) => name === wanted).map(([, at]) => at));
+      assert.ok(b && b.length >= 3 && a?.slice(-b.length).join() === b.join(), JSON.stringify(ticks));
+    } finally {
+      time.end();
+    }
+  });
+
   it('wakes with the reason of the signal, before or while sleeping', async () => {
     const reason = new Error('enough');
     await assert.rejects(sleep(60, AbortSignal.abort(reason)), reason);
