@@ -61,7 +61,7 @@ export function checkAgent(node: string, text = `check the agent on ${node}`): R
 export function bringDpuBack(node: string): Remedy {
   return remedy(
     'bring-dpu-back',
-    `bring the DPU of ${node} back (check its power, its Open vSwitch and its agent); new pods go to other nodes meanwhile`,
+    `bring the DPU of ${node} back (check its power, its Open vSwitch and its agent), or delete its Lease if its health check was turned off; new pods go to other nodes meanwhile`,
     plumbline('doctor', 'dpu'),
     kubectl('-n', DPU_LEASE_NAMESPACE, 'get', 'lease', DPU_LEASE_PREFIX + node, '-o', 'yaml'),
   );

@@ -214,7 +214,9 @@ export function missingThreads({ cores, online }: Host): CpuSet {
   return missing.includes(undefined) ? CpuSet.EMPTY : unionOf(missing.filter((cpus) => cpus !== undefined));
 }
 
-/** The first core of which the CPUs include some threads, but not all. */
-export function splitCore(host: Host, cpus: CpuSet): CpuSet | undefined {
-  return host.cores.find((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
+/** The cores of which the CPUs include some threads, but not all. */
+export function splitCores(host: Host, cpus: CpuSet): CpuSet[] {
+  return host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
 }
+
+export const splitCore = (host: Host, cpus: CpuSet): CpuSet | undefined => splitCores(host, cpus).at(0);

@@ -2,13 +2,13 @@ import { isDpuHost } from '../../diagnosis/objects.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { countText } from '../../model/amounts.ts';
-import { type DpuDiagnosis, diagnoseDpu } from '../../model/lease/diagnose.ts';
+import { type DpuDiagnosis, diagnoseDpu, isLongExpired } from '../../model/lease/diagnose.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { undefinedIfForbidden } from '../support/lists.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
-import { joinParts, type Line, paint, remedyParagraph, wrap } from '../support/terminal.ts';
+import { joinParts, type Line, paint, remedyParagraph, type Terminal, wrap } from '../support/terminal.ts';
 import { byCause } from './causes.ts';
 import { checkAgents } from './checks/agents.ts';
 import { checkCertificates } from './checks/certificates.ts';
@@ -56,11 +56,23 @@ async function check(cluster: ClusterAccess, areas: readonly Area[], flags: Doct
     ? undefined
     : await readFacts(cluster, Date.now());
   for (const area of AREAS) if (facts && !isApart(area) && isSelected(area)) reports.push(CHECKS[area](facts));
-  const dpus = isSelected('dpu') ? await lookAtLeases(cluster.client, facts, flags) : undefined;
+  // What is complete is printed before the Leases are watched for a while.
+  const isText = flags.output === undefined || flags.output === 'wide';
+  let printed = 0;
+  const beforeWatch = async () => {
+    if (!isText || reports.length === 0) return;
+    printed = reports.length;
+    const early = byCause(reports.flatMap((report) => report.findings));
+    const text = ({ width }: Terminal, wide: boolean) => areaLines(reports, early, width, wide);
+    await print(flags.output, undefined, { text });
+  };
+  const dpus = isSelected('dpu') ? await lookAtLeases(cluster.client, facts, flags, beforeWatch) : undefined;
   if (isSelected('dpu')) reports.push(checkDpus(dpus, flags.watch));
   const findings = byCause(reports.flatMap((report) => report.findings));
+  const late = reports.slice(printed);
+  const lateFindings = printed === 0 ? findings : byCause(late.flatMap((report) => report.findings));
   await print(flags.output, doctorData(reports, findings, dpus), {
-    text: ({ width }, wide) => doctorLines(reports, findings, width, wide),
+    text: ({ width }, wide) => [...areaLines(late, lateFindings, width, wide), ...endLines(reports, findings, wide)],
     name: () => [...new Set(findings.flatMap(({ objects }) => objects ?? []))],
   });
   process.exitCode = findings.length === 0 ? EXIT.ok : EXIT.findings;
@@ -87,6 +99,7 @@ async function lookAtLeases(
   client: KubeClient,
   facts: DoctorFacts | undefined,
   { dpuLeaseNamespace: namespace, watch }: DoctorFlags,
+  beforeWatch: () => Promise<void>,
 ): Promise<DpuDiagnosis[] | undefined> {
   const progress = createProgress();
   const update = (seconds: number) => progress.update(seconds / watch, 'watching the Leases of DPUs');
@@ -94,7 +107,9 @@ async function lookAtLeases(
   try {
     const quick = await watchDpus(client, namespace, 0, update);
     if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
-    const seen = watch === 0 ? quick : await watchDpus(client, namespace, watch, update);
+    const isDecided = quick.every(({ looks }) => looks.every(isLongExpired));
+    if (watch > 0 && !isDecided) await beforeWatch();
+    const seen = watch === 0 || isDecided ? quick : await watchDpus(client, namespace, watch, update);
     return seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
   } catch (error) {
     return undefinedIfForbidden(error);
@@ -107,12 +122,22 @@ const MARKS = { error: { mark: '✘', style: 'red' }, warning: { mark: '!', styl
 
 const isChecked = ({ findings, unseen }: AreaReport) => findings.length === 0 && unseen.length === 0;
 
-/** Findings, then a line for each area without a fault. @param wide all objects, and the checks of every area */
+/** Everything, as if no area was watched. @param wide all objects, and the checks of every area */
 export function doctorLines(
   reports: readonly AreaReport[],
   findings: readonly DoctorFinding[],
   width: number,
   wide = false,
+): Line[] {
+  return [...areaLines(reports, findings, width, wide), ...endLines(reports, findings, wide)];
+}
+
+/** Findings, then a line for each area without a fault. */
+function areaLines(
+  reports: readonly AreaReport[],
+  findings: readonly DoctorFinding[],
+  width: number,
+  wide: boolean,
 ): Line[] {
   const columns = Math.max(40, Math.min(width, 120));
   const lines = findings.flatMap((finding): Line[] => {
@@ -144,7 +169,11 @@ export function doctorLines(
     }
   }
   if (lines.length > 0 && lines.at(-1) !== '') lines.push('');
-  return [...lines, ...legendLines(reports, wide), summaryLine(reports, findings)];
+  return lines;
+}
+
+function endLines(reports: readonly AreaReport[], findings: readonly DoctorFinding[], wide: boolean): Line[] {
+  return [...legendLines(reports, wide), summaryLine(reports, findings)];
 }
 
 function legendLines(reports: readonly AreaReport[], wide: boolean): Line[] {

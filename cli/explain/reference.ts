@@ -1,3 +1,4 @@
+import { MAX_NAME_CHARACTERS } from '../support/arguments.ts';
 import { ArgumentError, usageError } from '../support/exit-status.ts';
 
 export interface Reference {
@@ -36,7 +37,13 @@ const FORMS = 'vm NAME, pod NAME, vm/NAME, pod/NAME or NAMESPACE/NAME';
 
 /** `vm NAME`, `vm/NAME`, `vm NS/NAME`, `NS/NAME`, `NAME`. @param flag the value of -n @throws CliError */
 export function parseReference(first: string, second: string | undefined, flag: string | undefined): Reference {
+  if (second !== undefined && first.includes('/')) {
+    throw new ArgumentError(`one VM or pod at a time: expected ${FORMS}`);
+  }
   const { kind, rest } = splitKind(first, second);
+  if (rest.length > 2 * MAX_NAME_CHARACTERS) {
+    throw new ArgumentError(`a name has at most ${MAX_NAME_CHARACTERS} characters, not ${rest.length}`);
+  }
   const [namespace, name, ...more] = rest.includes('/') ? rest.split('/') : [undefined, rest];
   if (!name || namespace === '' || more.length > 0) {
     throw new ArgumentError(`'${[first, second].filter(Boolean).join(' ')}' is not a name: expected ${FORMS}`);

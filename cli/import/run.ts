@@ -58,6 +58,7 @@ export async function readConfigFiles(paths: readonly string[]): Promise<ConfigF
       files.push({ name, text: decode(name, bytes) });
     }
   }
+  if (files.every(({ text }) => text.trim() === '')) throw usageError(`there is no setting in ${paths.join(', ')}`);
   return files;
 }
 

@@ -6,6 +6,7 @@ import { ParseError } from '../../model/errors.ts';
 /** Parsers of arguments and flags. @throws InvalidArgumentError with the wrong entry */
 
 export function readMask(text: string): CpuMask {
+  if (text.trim() === '') throw new InvalidArgumentError('the mask is empty; all pins nothing');
   return parsed(() => parseMask(text));
 }
 
@@ -32,4 +33,13 @@ function parsed<T>(parse: () => T): T {
     if (error instanceof ParseError) throw new InvalidArgumentError(error.message);
     throw error;
   }
+}
+
+/** Of an object's name in Kubernetes. */
+export const MAX_NAME_CHARACTERS = 253;
+
+/** A name as the API server accepts it in a path. */
+export function objectName(text: string): string {
+  if (text !== '' && text.length <= MAX_NAME_CHARACTERS && !text.includes('/')) return text;
+  throw new InvalidArgumentError(`expected a name of 1 to ${MAX_NAME_CHARACTERS} characters without /`);
 }

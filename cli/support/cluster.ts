@@ -2,6 +2,7 @@ import type { KubeConfig } from '@kubernetes/client-node';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { KubeClient } from '../../kube/client.ts';
 import packageJson from '../../package.json' with { type: 'json' };
+import { objectName } from './arguments.ts';
 
 /** `withCluster` (command.ts) adds the flags, `usingCluster` (run.ts) connects; failures become one line, status 3. */
 export interface ClusterFlags {
@@ -33,7 +34,7 @@ export function withCluster(command: Command): Command {
 }
 
 export function withNamespace(command: Command): Command {
-  return command.option('-n, --namespace <name>', 'namespace; default: the namespace of the context');
+  return command.option('-n, --namespace <name>', 'namespace; default: the namespace of the context', objectName);
 }
 
 function userName(text: string): string {

@@ -28,6 +28,14 @@ export function ageText(age: number): string {
   return `${Math.round(age / 3600)} h`;
 }
 
+const RENEWAL = /\b(last renew(?:al|ed)) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/g;
+
+/** Texts of objects have times; ages are computed when they are read. */
+export const withAges = (text: string, nowMilliseconds: number): string =>
+  text.replace(RENEWAL, (_, what: string, time: string) => {
+    return `${what} ${ageText(Math.max(0, nowMilliseconds - Date.parse(time)) / 1000)} ago`;
+  });
+
 export interface Texts {
   readonly text: (terminal: Terminal, wide: boolean) => readonly Line[];
   readonly name?: () => readonly string[];
@@ -54,7 +62,7 @@ export async function print(format: OutputFormat | undefined, data: unknown, tex
 
 export function printLines(lines: readonly Line[]): void {
   const { color } = terminalOf(process.stdout);
-  write(lines.map((line) => `${lineText(line, color)}\n`).join(''));
+  write(withAges(lines.map((line) => `${lineText(line, color)}\n`).join(''), Date.now()));
 }
 
 export function printMessage(text: string): void {

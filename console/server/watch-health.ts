@@ -5,7 +5,16 @@ import { isOptional, type Kind, type OptionalKind } from './kinds.ts';
 
 const MAX_PROBLEM_CHARACTERS = 200;
 
-type Watch = readonly [kind: string, reflector: Pick<Reflector<unknown>, 'synced' | 'lastHeard'>];
+type Watch = readonly [kind: string, reflector: Pick<Reflector<unknown>, 'synced' | 'lastHeard' | 'items'>];
+
+/** Agents and the scheduler renew their Leases every few seconds: without any news the API server hangs. */
+const MAX_SILENCE_SECONDS = 15;
+
+function silenceOf(watches: readonly Watch[], nowSeconds: number): string | undefined {
+  const expectsNews = watches.some(([kind, { items }]) => kind === 'leases' && items.size > 0);
+  const newest = Math.max(...watches.map(([, { lastHeard = Number.NEGATIVE_INFINITY }]) => lastHeard));
+  return expectsNews && nowSeconds - newest > MAX_SILENCE_SECONDS ? 'the API server sends no news' : undefined;
+}
 
 /** Since when the data of the watches may be old. @param problems the failed request of each kind */
 export function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number) {
@@ -14,7 +23,9 @@ export function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => 
   return {
     problem(watches: readonly Watch[]): Status['problem'] {
       const isComplete = watches.every(([, { synced }]) => synced);
-      const late = isComplete ? cacheProblem(Object.fromEntries(watches), now()) : undefined;
+      const late = isComplete
+        ? (silenceOf(watches, now()) ?? cacheProblem(Object.fromEntries(watches), now()))
+        : undefined;
       const why = [...problems.values()].at(0) ?? late;
       if (why === undefined) {
         since = undefined;

@@ -79,12 +79,25 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
     for (const fault of faults) problems.push(`lease ${name} ${FAULTS[fault]}; the agent on the host corrects that`);
   }
   const watched = (last.at - (looks[0]?.at ?? last.at)) / 1000;
-  if (!released && renewals === 0 && watched >= duration / 2) {
+  if (isLongExpired(last)) {
+    const check = 'check the DPU, its Open vSwitch and the agent on it';
+    problems.push(
+      `lease ${name} expired after its last renewal, ${last.renewTime}; ${check}; if its health check was turned off, delete the lease`,
+    );
+  } else if (!released && renewals === 0 && watched >= duration / 2) {
     const since =
       last.renewTime === undefined ? 'has never been renewed' : `was not renewed in ${Math.round(watched)} s`;
     problems.push(`lease ${name} ${since}; check the DPU, its Open vSwitch and the agent on it`);
   }
   return problems;
+}
+
+/** By more than clocks may differ, so that no one needs to watch it. */
+export function isLongExpired({ at, lease, renewTime }: LeaseLook): boolean {
+  const renewed = renewTime === undefined ? undefined : parseMicroTime(renewTime);
+  if (renewed === undefined || isReleased(lease.spec)) return false;
+  const age = at / 1000 - Number(renewed / 1000n) / 1000;
+  return age > leaseSeconds(lease.spec?.leaseDurationSeconds) + NOTABLE_SKEW_SECONDS;
 }
 
 function ofPods(waiting: DpuSighting['waiting']): string[] {

@@ -116,15 +116,25 @@ export function renewalsBeyondRestarts(duration: number): number {
   return restarts + 1;
 }
 
+/** When the last renewal was observed: an age in an object's text would stay what it was. @param age in seconds */
+export function renewalTime(age: number, nowMilliseconds: number): string {
+  return `${new Date(nowMilliseconds - age * 1000).toISOString().slice(0, 19)}Z`;
+}
+
 /** For an Event or a pod's message. */
 export function describeLease(
   { state, age }: LeaseVerdict,
-  { lease, duration }: { readonly lease: string; readonly duration: number },
+  {
+    lease,
+    duration,
+    nowMilliseconds,
+  }: { readonly lease: string; readonly duration: number; readonly nowMilliseconds: number },
 ): string {
-  const renewed = age === undefined ? 'has no observed renewal' : `was last renewed ${Math.floor(age)} s ago`;
+  const time = age === undefined ? undefined : renewalTime(age, nowMilliseconds);
+  const renewed = time === undefined ? 'has no observed renewal' : `was last renewed ${time}`;
   switch (state) {
     case 'alive':
-      return `its lease ${lease} was renewed ${Math.floor(age ?? 0)} s ago`;
+      return `its lease ${lease} was renewed ${time ?? 'now'}`;
     case 'unproven':
       return `its lease ${lease} has no observed renewal yet; check the agent on the DPU`;
     case 'dead':

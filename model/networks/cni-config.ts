@@ -114,11 +114,11 @@ export function refusalOf(config: string, nadName: string | undefined): NadRefus
   const list = Array.isArray(data.plugins) ? (data.plugins as unknown[]) : undefined;
   const single = multusConfig.safeParse(data);
   const plugins = (list ?? [data]).map((item) => multusConfig.safeParse(item));
-  const error = single.error ?? plugins[0]?.error;
+  const error = single.error ?? plugins.find((item) => item.error)?.error;
   if (error) return { by: 'multus', why: issuesText(error) };
   const { type, name } = single.data!;
-  if (type === '' && (list === undefined || (plugins[0]?.data?.type ?? '') === ''))
-    return { by: 'multus', why: 'it has neither a type nor a list of plugins with types' };
+  const hasTypes = list !== undefined && list.length > 0 && plugins.every((item) => (item.data?.type ?? '') !== '');
+  if (type === '' && !hasTypes) return { by: 'multus', why: 'it has neither a type nor a list of plugins with types' };
   if (!plugins.some((plugin) => plugin.data?.type === OVN_TYPE)) return undefined;
   const why = ovnListFault(list, name, type === '') ?? ovnFault(list?.[0] ?? data, data, nadName);
   return why === undefined ? undefined : { by: 'OVN-Kubernetes', why };

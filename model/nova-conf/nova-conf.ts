@@ -66,6 +66,11 @@ function cpusOf(config: OsloConfig, warnings: string[]): NovaCpus {
   if (both && !both.isEmpty) {
     warnings.push(`${cpusAre(both)} in cpu_dedicated_set and in cpu_shared_set: Nova does not start with this setting`);
   }
+  if (/^(?:true|1|yes|on)$/i.test(optionOf(config, 'libvirt', 'cpu_power_management') ?? '')) {
+    warnings.push(
+      '[libvirt] cpu_power_management has no counterpart: keep every CPU online, since the kubelet counts those that are online when it starts',
+    );
+  }
   return { dedicated: dedicated ?? old, shared };
 }
 

@@ -63,7 +63,11 @@ export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
   current(): DpuHealthReport {
     const { lease, timing, now, whenUnknown } = this.#deps;
     const verdict = judgeLease(this.observation(), now(), this.#options);
-    const reason = describeLease(verdict, { lease: lease.name, duration: timing.duration });
+    const reason = describeLease(verdict, {
+      lease: lease.name,
+      duration: timing.duration,
+      nowMilliseconds: Date.now(),
+    });
     return { ...verdict, ready: isReady(verdict.state, whenUnknown), reason };
   }
 

@@ -11,6 +11,7 @@ import {
   type LeaseVerdict,
   NOTHING_OBSERVED,
   observeLease,
+  renewalTime,
 } from '../../model/lease/observer.ts';
 import { isReleased } from '../../model/lease/repair.ts';
 import { DEFAULT_LEASE_SECONDS, leaseSeconds } from '../../model/lease/timing.ts';
@@ -231,5 +232,5 @@ function durationAfter(dpu: Watched, { renewTime, duration }: LeaseView): number
 
 /** @param age seconds since the last renewal; undefined if there was none */
 export function lastRenewalText(age: number | undefined): string {
-  return age === undefined ? 'its lease was never renewed' : `last renewal ${Math.round(age)} s ago`;
+  return age === undefined ? 'its lease was never renewed' : `last renewal ${renewalTime(age, Date.now())}`;
 }

@@ -15,7 +15,7 @@ import {
   unfitShape,
 } from '../../model/placement/verdict.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
-import type { DpuMonitor, DpuVerdict } from '../cluster/dpu-health.ts';
+import { type DpuMonitor, type DpuVerdict, lastRenewalText } from '../cluster/dpu-health.ts';
 import { type ClusterNode, type NodeShape, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
@@ -146,15 +146,7 @@ const WITHOUT_AGE: Readonly<Record<LeaseState, string>> = {
   alive: 'not seen alive yet',
 };
 
-/** Seconds, ascending. */
-const AGES = [1, 2, 5, 10, 20, 30, 40, 50, 60, 90, 120, 300, 600, 1800, 3600, 7200, 21_600, 86_400, 604_800];
-
-/** An age that rarely changes: each change of the pod's condition wakes it for another futile attempt. */
-function steppedAge(seconds: number): number {
-  return AGES.findLast((age) => age <= seconds) ?? 0;
-}
-
 export function dpuRefusal({ state, age }: DpuVerdict): Refused {
   if (age === undefined) return refuse('dpu', `${DPU_REFUSAL}: ${WITHOUT_AGE[state]}`);
-  return refuse('dpu', `${DPU_REFUSAL}: ${state}, last renewal ${steppedAge(age)} s ago`);
+  return refuse('dpu', `${DPU_REFUSAL}: ${state}, ${lastRenewalText(age)}`);
 }

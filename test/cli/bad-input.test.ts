@@ -55,6 +55,11 @@ describe('reports an error in one line, with the next step', function () {
       [['explian'], /unknown command 'explian' \(Did you mean explain\?\); see plumbline --help/],
       [['explain'], /missing required argument 'kind'; see plumbline explain --help/],
       [['explain', 'vm', 'a', 'b'], /it takes at most 2 arguments, got 3/],
+      [['explain', 'vm/a', 'vm/b'], /one VM or pod at a time/],
+      [['explain', 'vm', 'x'.repeat(100_000)], /^.{0,100}a name has at most 253 characters, not 100000.{0,100}$/s],
+      [['status', '-n', ''], /--namespace.*expected a name of 1 to 253 characters/],
+      [['cpu-mask', 'parse', ''], /the mask is empty/],
+      [['import', 'nova-conf', '/dev/null'], /there is no setting in \/dev\/null/],
       [['explain', 'vm', 'a', '--outptu', 'json'], /unknown option '--outptu' \(Did you mean --output\?\)/],
       [
         ['explain', 'vm', 'a', '-o', 'xml'],
@@ -147,7 +152,7 @@ describe('reports an error in one line, with the next step', function () {
         'a missing definition',
         ['top'],
         failure(404, 'NotFound', 'the server could not find the requested resource'),
-        /Plumbline is not installed there \(kubectl apply -k manifests\/base\)/,
+        /Plumbline is not installed there, or its definition was deleted: plumbline doctor installed/,
       ],
       [
         'missing reports',

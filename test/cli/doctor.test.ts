@@ -437,7 +437,7 @@ const CASES: Readonly<Record<string, readonly Finds[]>> = {
     ['CPU manager policy none', report({ cpuManager: { policy: 'none' } }), /CPU manager policy none/],
     ['full-pcpus-only off', report({ cpuManager: { policy: 'static' } }), /full-pcpus-only is off/],
     ['topology manager policy none', report({ topologyManager: { policy: 'none' } }), /topology manager policy none/],
-    ['a split core', report({ reserved: '0' }), /split a core/, 'warning'],
+    ['a split core', report({ reserved: '0' }), /split a core \(CPUs 0,16 are one core\) on 1 node/, 'warning'],
     [
       'options and a split core with which a kubelet can hang',
       report({ reserved: '0', cpuManager: DISTRIBUTED }),

@@ -50,6 +50,10 @@ export function faultsOfPage(file: string, page: string): StyleFault[] {
 /** `one` as the name of anything but the parameter of a callback with one expression. */
 const VAGUE_NAME = /\b(?:const|let) one\b|\bfunction \w+\([^)]*\bone\b|\bone\b[^()=>]*\)(?:: [^=]+)? => \{/g;
 
+/** What writes objects, Events or messages that are kept: an age would stay what it was. */
+const WRITERS = /^(?:kube|model|node-agent|scheduler-plugin|webhook)\//;
+const STORED_AGE = /\}(?: \w+)? ago\b/g;
+
 /** What is wrong with the comments, strings and names of a source. */
 function faultsOfSource(file: string, source: string): StyleFault[] {
   const extension = extname(file);
@@ -65,6 +69,12 @@ function faultsOfSource(file: string, source: string): StyleFault[] {
       line: source.slice(0, index).split('\n').length,
       text: 'one',
       use: 'the name of the thing',
+    })),
+    ...(WRITERS.test(file) ? [...source.matchAll(STORED_AGE)] : []).map(({ index }) => ({
+      file,
+      line: source.slice(0, index).split('\n').length,
+      text: 'ago',
+      use: 'the time itself: an age in a text that is kept stays what it was',
     })),
   ];
 }

@@ -7,8 +7,8 @@ import { leaderless } from '../../extender/ask.ts';
 import { someNames } from '../../support/terminal.ts';
 import { type DoctorFacts, type Way, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
-import { applyAgain } from '../installation.ts';
 import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { applyAgain } from './installation.ts';
 import { tagOf } from './installed.ts';
 import { podNames, podObjects } from './pods.ts';
 

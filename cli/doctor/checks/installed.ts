@@ -2,8 +2,8 @@ import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
-import { applyAgain, defineAgain } from '../installation.ts';
 import { type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
+import { applyAgain, defineAgain } from './installation.ts';
 
 export function checkInstalled(facts: DoctorFacts): AreaReport {
   const { topologies, mutating, validating, nodes } = facts;

@@ -1,6 +1,6 @@
 import { hostsOf, type ReportedHost } from '../../../diagnosis/hosts.ts';
 import { countText, cpusAre } from '../../../model/amounts.ts';
-import { splitCore, unevenCore } from '../../../model/host.ts';
+import { splitCores, unevenCore } from '../../../model/host.ts';
 import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
@@ -18,7 +18,14 @@ interface Rule {
   readonly todo: string;
 }
 
-const splitsCore = ({ host: { host, reserved } }: ReportedHost) => splitCore(host, reserved) !== undefined;
+const MAX_CORES = 4;
+
+const splitsCore = ({ host: { host, reserved } }: ReportedHost) => splitCores(host, reserved).length > 0;
+
+function splitText({ host: { host, reserved } }: ReportedHost): string {
+  const cores = splitCores(host, reserved).map((core) => `CPUs ${core} are one core`);
+  return `reserved CPUs split a core (${someNames(cores, MAX_CORES)})`;
+}
 
 function mayHang(node: ReportedHost): boolean {
   const { host, status } = node;
@@ -82,7 +89,7 @@ const RULES: readonly Rule[] = [
     todo: 'use other nodes for VMs with whole cores',
   },
   {
-    applies: (node) => (splitsCore(node) && !mayHang(node) ? 'reserved CPUs split a core' : undefined),
+    applies: (node) => (splitsCore(node) && !mayHang(node) ? splitText(node) : undefined),
     severity: 'warning',
     why: 'the other threads of these cores are in no whole core; where the kubelet distributes CPUs or cores differ, it gives them out singly, and the extender refuses such placements',
     todo: 'reserve all threads of a core (reservedSystemCPUs)',

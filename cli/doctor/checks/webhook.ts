@@ -5,8 +5,8 @@ import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED }
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
-import { applyAgain } from '../installation.ts';
 import { type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { applyAgain } from './installation.ts';
 
 const OURS = WEBHOOK;
 /** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */

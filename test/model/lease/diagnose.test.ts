@@ -56,8 +56,13 @@ describe('the doctor’s view of a DPU Lease', () => {
     ['reports a Lease without a Node', { uid: undefined }, /node n1 does not; delete the lease/],
     [
       'reports a Lease that is no longer renewed',
-      { looks: looksOf(['a'], { renewTime: '2025-12-31T00:00:00Z' }) },
+      { looks: looksOf(['a'], { renewTime: '2025-12-31T23:59:50.000000Z' }) },
       /was not renewed in 25 s/,
+    ],
+    [
+      'reports a Lease that expired long ago without a longer watch, and that it may be left over',
+      { looks: looksOf(['a'], { renewTime: '2025-12-31T00:00:00Z' }).slice(0, 1) },
+      /expired after its last renewal, 2025-12-31T00:00:00Z; .*; if its health check was turned off, delete the lease/,
     ],
     [
       'reports the number of many waiting pods',

@@ -112,6 +112,7 @@ describe('definitions that are refused', () => {
   const byMultus: [string, unknown, string | undefined][] = [
     ['neither a type nor plugins', { cniVersion: '1.0.0', name: 'data' }, NO_TYPE],
     ['an empty list', { name: 'data', plugins: [] }, NO_TYPE],
+    ['a list whose second plugin has no type', { name: 'data', plugins: [{ type: 'bridge' }, { mtu: 9000 }] }, NO_TYPE],
     ['a number as name', { name: 5, type: 'bridge' }, 'name: expected string, received number'],
   ];
   for (const [what, config, why] of byMultus) {

@@ -102,6 +102,8 @@ describe('nova.conf: CPUs', () => {
     const both = read('[DEFAULT]\nvcpu_pin_set = 4-7\n[compute]\ncpu_dedicated_set = 2');
     assert.equal(`${both.cpus.dedicated}`, '2');
     assert.match(both.warnings.join(), /vcpu_pin_set is ignored/);
+    const powered = readNovaConf(parseOsloConfig([{ name: 'n', text: '[libvirt]\ncpu_power_management = True\n' }]));
+    assert.match(powered.warnings.join(), /cpu_power_management has no counterpart/);
   });
 
   for (const set of ['2-', 'a', '5,^5', '0-999999999', '^3']) {

@@ -48,7 +48,7 @@ describe('the demo on a real control plane', function () {
     );
     const { data } = reports.find(({ step }) => step === 'dpu-dead') ?? {};
     const refusal = String(data?.['reason']);
-    const silent = /DPU not ready: dead, last renewal \d+ s ago/.exec(refusal)?.[0] ?? 'DPU not ready';
+    const silent = /DPU not ready: dead, last renewal [-\d]+T[:\d]+Z/.exec(refusal)?.[0] ?? 'DPU not ready';
     const elsewhere = { unresolvable: true, reasons: ["node(s) didn't match Pod's node affinity/selector"] };
     const misfits = new Map([
       ['dpu', { unresolvable: true, reasons: [silent] }],

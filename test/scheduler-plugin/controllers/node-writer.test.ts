@@ -96,8 +96,8 @@ describe('the node writer of the extender', () => {
   });
 
   const CASES: readonly [DpuVerdict, string, string, RegExp][] = [
-    [{ ready: true, state: 'alive', age: 3.4 }, 'True', 'LeaseRenewed', /is alive: last renewal 3 s ago/],
-    [{ ready: false, state: 'dead', age: 99.6 }, 'False', 'LeaseExpired', /is dead: last renewal 100 s ago/],
+    [{ ready: true, state: 'alive', age: 3.4 }, 'True', 'LeaseRenewed', /is alive: last renewal [-\d]+T[:\d]+Z$/],
+    [{ ready: false, state: 'dead', age: 99.6 }, 'False', 'LeaseExpired', /is dead: last renewal [-\d]+T[:\d]+Z$/],
     [{ ready: false, state: 'unproven', age: undefined }, 'Unknown', 'NotSeenAlive', /its lease was never renewed/],
     [{ ready: true, state: 'unknown', age: undefined }, 'Unknown', 'LeaseUnknown', /its lease was never renewed/],
   ];

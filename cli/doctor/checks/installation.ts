@@ -1,8 +1,8 @@
-import { type Command, kubectl, pipe } from '../../diagnosis/remedy.ts';
-import { NAMESPACE } from '../../model/names.ts';
-import { type Fix, fix } from './checks/finding.ts';
-import type { DoctorFacts } from './facts/facts.ts';
-import { HELM_ANNOTATION, RELEASE_ANNOTATION } from './facts/objects.ts';
+import { type Command, kubectl, pipe } from '../../../diagnosis/remedy.ts';
+import { NAMESPACE } from '../../../model/names.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
+import { HELM_ANNOTATION, RELEASE_ANNOTATION } from '../facts/objects.ts';
+import { type Fix, fix } from './finding.ts';
 
 const RELEASE_FORM = /^(\d+\.\d+\.\d+\S*) (1\.\d+) (\S+)$/;
 const PUBLISHED = 'ghcr.io/plumbline-dev/plumbline';
