@@ -9,6 +9,7 @@ import {
   networkNeedText,
   type PlacementHost,
   type PlacementNeeds,
+  type PodInFlight,
 } from './needs.ts';
 import { cpusOfCells } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
@@ -90,18 +91,21 @@ export function coarseFit(need: CoarseNeed, free: readonly FreeCpus[], inFlight:
 export function countCheck(
   needs: PlacementNeeds,
   node: PlacementHost,
-  assumed: readonly PlacementNeeds[] = [],
+  assumed: readonly PodInFlight[] = [],
 ): Refusal | undefined {
   const needed = podCpus(needs.request);
   if (needed === 0) return undefined;
   const free = node.host.online.minus(node.reserved).minus(node.owned).minus(node.polled);
-  const taken = assumed
-    .filter(({ request }) => !node.owners.has(request.uid) && request.uid !== needs.request.uid)
-    .reduce((sum, { request }) => sum + podCpus(request), 0);
+  const inFlight = assumed.filter(({ request }) => !node.owners.has(request.uid) && request.uid !== needs.request.uid);
   const wholeCores = keepsWholeCores(needs, node) || node.wholeCoresOnly;
   const countIn = (cpus: CpuSet) => (wholeCores ? wholeCoresWithin(node.host, cpus) : cpus).size;
 
-  const available = countIn(free) - taken;
+  let available = countIn(free);
+  for (const { request, promised = true } of inFlight) {
+    const cpus = podCpus(request);
+    const isOdd = node.wholeCoresOnly && cpus % node.host.threadsPerCore !== 0;
+    if (promised || (cpus <= available && !isOdd)) available -= cpus;
+  }
   if (available < needed) {
     const text = `${cpusText(needed)} needed; at most ${cpusText(Math.max(0, available))} free`;
     const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';

@@ -1,4 +1,11 @@
-import { isLater, type Place, type PodObservation, type Reservation, type ReservationEnd } from './reservation.ts';
+import {
+  isLater,
+  type Place,
+  type PodObservation,
+  REPORTING_SECONDS,
+  type Reservation,
+  type ReservationEnd,
+} from './reservation.ts';
 
 export interface ReservationsOptions<P> {
   /** Its report contains the pod's CPUs, or the pod takes none there. */
@@ -24,7 +31,8 @@ export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' |
  *
  * Invariants
  * - A pod has at most one reservation, and each reservation ends exactly once.
- * - A pod that is bound, has not ended and was never in its node's report has a reservation on that node.
+ * - A pod that is bound, has not ended and was never in its node's report has a reservation on that node, until it is
+ *   past its grace period, or until the agent there has reported for REPORTING_SECONDS without it.
  * - A report only ends reservations on its own node. A reservation ends as a whole only after the API server reports
  *   that the pod is bound to the node whose report contains it.
  * - After the report of a pod's own node has contained the pod once, only that report counts for the pod.
@@ -39,8 +47,11 @@ export class Reservations<P> {
   readonly #assumed = new Map<string, readonly Reservation<P>[]>();
   /** Node by bound pod. */
   readonly #nodeOf = new Map<string, string>();
-  /** Bound pods that were in a report of their node. */
+  /** Bound pods that were in a report of their node, or for which that was waited long enough. */
   readonly #settled = new Set<string>();
+  /** Since when a bound pod has been missing in the reports of its node, and since when it has been deleted. */
+  readonly #missing = new Map<string, { sinceSeconds: number | undefined; deletedSeconds: number | undefined }>();
+  readonly #graceSeconds = new Map<string, number>();
   #nominatesChoice = false;
   #lastId = 0;
 
@@ -125,13 +136,39 @@ export class Reservations<P> {
     }
   }
 
+  /**
+   * Ends the reservations of bound pods that their kubelets have refused, or never took. Call it every second.
+   * @param isReporting whether the agent of the node reports
+   */
+  expireBound(nowSeconds: number, isReporting: (node: string) => boolean): void {
+    for (const reservation of [...this.#reservations.values()].filter(({ kind }) => kind === 'bound')) {
+      const { uid } = reservation;
+      const since = this.#missing.get(uid) ?? { sinceSeconds: undefined, deletedSeconds: undefined };
+      this.#missing.set(uid, since);
+      since.sinceSeconds = isReporting(this.#nodeOf.get(uid) ?? '') ? (since.sinceSeconds ?? nowSeconds) : undefined;
+      const grace = this.#graceSeconds.get(uid);
+      if (grace !== undefined) since.deletedSeconds ??= nowSeconds;
+      const { sinceSeconds = nowSeconds, deletedSeconds = nowSeconds } = since;
+      if (nowSeconds - sinceSeconds < REPORTING_SECONDS && nowSeconds - deletedSeconds <= (grace ?? 0)) continue;
+      this.#settled.add(uid);
+      this.#end(reservation, 'not-reported');
+    }
+  }
+
+  /** Ends what a complete list of pods that are bound and pending does not contain. @param isKnown by another list */
+  listed(uids: ReadonlySet<string>, isKnown: (uid: string) => boolean): void {
+    for (const { uid, kind } of [...this.#reservations.values()])
+      if (kind === 'bound' && !uids.has(uid) && !isKnown(uid)) this.deleted(uid);
+  }
+
   #tentative(): Reservation<P>[] {
     return [...this.#reservations.values()].filter(({ kind }) => kind === 'tentative');
   }
 
-  #sawBound({ uid, pod, version }: PodObservation<P>, node: string): void {
+  #sawBound({ uid, pod, version, graceSeconds }: PodObservation<P>, node: string): void {
     const before = this.#reservations.get(uid);
     this.#nodeOf.set(uid, node);
+    if (graceSeconds !== undefined) this.#graceSeconds.set(uid, graceSeconds);
     if (this.#settled.has(uid) || this.#options.isShown(node, uid, pod)) {
       this.#settled.add(uid);
       if (before) this.#end(before, 'shown');
@@ -171,6 +208,7 @@ export class Reservations<P> {
     if (reservation) this.#end(reservation, end);
     this.#nodeOf.delete(uid);
     this.#settled.delete(uid);
+    this.#graceSeconds.delete(uid);
   }
 
   #open(reservation: Omit<Reservation<P>, 'id'>): void {
@@ -222,6 +260,7 @@ export class Reservations<P> {
 
   #remove(reservation: Reservation<P>): void {
     this.#reservations.delete(reservation.uid);
+    this.#missing.delete(reservation.uid);
     for (const node of reservation.places.keys()) this.#release(reservation, node);
   }
 }

@@ -1,4 +1,4 @@
-import type * as z from 'zod';
+import * as z from 'zod';
 import { word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
@@ -11,7 +11,10 @@ import { limitAmounts, type NeedsReader, type PodNeeds } from './pod-needs.ts';
 /** Without the messages of its containers' statuses, which a tenant may have written. */
 export const observedPod = podSchema
   .extend({
-    metadata: objectMeta.extend({ creationTimestamp: word.optional() }),
+    metadata: objectMeta.extend({
+      creationTimestamp: word.optional(),
+      deletionGracePeriodSeconds: z.number().optional().catch(undefined),
+    }),
     status: podStatus.omit({ message: true }).nullish(),
   })
   .superRefine(limitAmounts);
@@ -33,6 +36,8 @@ export interface PodView {
   readonly pending: boolean;
   readonly terminal: boolean;
   readonly deleting: boolean;
+  /** While it is being deleted. */
+  readonly graceSeconds: number | undefined;
   readonly launcher: boolean;
   /** Whether the scheduler has given up the node that it had chosen. */
   readonly dropped: boolean;
@@ -70,7 +75,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   const phase = status.phase ?? 'Pending';
   const terminal = TERMINAL.has(phase);
   const rejected = phase === 'Failed' && ADMISSION.test(status.reason ?? '') ? status.reason : undefined;
-  if (metadata.uid === undefined || (terminal && rejected === undefined)) return undefined;
+  if (metadata.uid === undefined || (terminal && rejected === undefined) || isForgedMirror(pod)) return undefined;
   const node = filled(spec.nodeName);
   const pending = phase === 'Pending';
   const condition = node === undefined ? unscheduledCondition(status) : undefined;
@@ -92,6 +97,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
     pending,
     terminal,
     deleting: deletionTimestamp !== undefined,
+    graceSeconds: graceSecondsOf(pod),
     launcher: isLauncher(metadata),
     dropped: condition !== undefined && condition.message?.startsWith(NO_NODE_FITS) !== true,
     mayBeRefused,
@@ -111,12 +117,23 @@ function filled(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
+const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 /** An MD5 sum, which no API server's uid is (pkg/kubelet/config/common.go). */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
-  return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
+  return annotations[MIRROR_ANNOTATION] !== undefined && STATIC_UID.test(uid) ? uid : undefined;
+}
+
+function graceSecondsOf({ metadata }: ObservedPod): number | undefined {
+  return metadata.deletionTimestamp === undefined ? undefined : (metadata.deletionGracePeriodSeconds ?? 0);
+}
+
+/** No kubelet takes a mirror pod that it has not made itself, and no one can make a pod a mirror pod later. */
+function isForgedMirror({ metadata, spec }: ObservedPod): boolean {
+  if (metadata.annotations?.[MIRROR_ANNOTATION] === undefined) return false;
+  return !metadata.ownerReferences?.some(({ kind, name }) => kind === 'Node' && name === spec.nodeName);
 }
 
 function unscheduledCondition({ conditions }: Status) {

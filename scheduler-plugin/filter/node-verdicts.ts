@@ -22,7 +22,7 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { PredictionCache } from './prediction-cache.ts';
 
 export interface NodeVerdictsOptions {
-  readonly state: Pick<ClusterState, 'fleet' | 'reservations' | 'lostPlaces'>;
+  readonly state: Pick<ClusterState, 'fleet' | 'inFlightOn' | 'lostPlaces'>;
   readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict'>;
   readonly unpredictable: UnpredictablePolicy;
@@ -101,7 +101,7 @@ export class NodeVerdicts {
       this.#notChecked++;
       return NOT_CHECKED;
     }
-    const assumed = this.#assumedNeeds(node, needs);
+    const assumed = this.#options.state.inFlightOn(node.name, needs.request.uid);
     if (!node.stale) return this.#predictions.verdict(needs, node, assumed);
     const host = this.#options.state.fleet.host(node);
     if (host === undefined) return UNCHECKED;
@@ -113,11 +113,6 @@ export class NodeVerdicts {
     return (
       mask?.fixMismatch === true && node.shape !== undefined && maskVerdict(mask, node.shape, node) === MASK_FALLS_BACK
     );
-  }
-
-  #assumedNeeds({ name, reservations }: ClusterNode, needs: PodNeeds): PodNeeds[] {
-    if (reservations === 0) return [];
-    return this.#options.state.reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
   }
 
   /** A mask needs a running agent, so no policy accepts a node without one. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, reader, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, onNode, podOf, reader, statusOf, withUid } from '../extender-fixture.ts';
 
 /** A node with this many of its 14 CPUs free. */
 const withFree = (cpus: number): NodeTopologyStatus => {
@@ -25,6 +25,63 @@ function crowd({ state, clock }: ExtenderUnderTest, pods: number, namespaceOf: (
 const unscheduled = (reason: string, message: string) => ({
   phase: 'Pending',
   conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
+});
+
+/** A tenant's pods that name their node: the kubelet has not decided yet, or never will. */
+const NAMED: readonly [what: string, cpus: readonly string[], metadata?: object][] = [
+  ['one CPU, of which the kubelet gives no half core', ['1']],
+  ['more CPUs than the node has', ['40', '41', '42']],
+  ['half cores and more than the node has, of ten sizes', ['1', '3', '5', '7', '9', '11', '13', '15', '40', '42']],
+  [
+    'a mirror pod that no kubelet made, with a finalizer',
+    ['12'],
+    { annotations: { 'kubernetes.io/config.mirror': 'x', 'kubernetes.io/config.hash': 'x' } },
+  ],
+];
+
+describe('pods in flight that were never predicted here', () => {
+  for (const [what, cpus, metadata = {}] of NAMED) {
+    it(`close no node if they ask for ${what}`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(14), n2: withFree(14) } });
+      for (const node of ['n1', 'n2']) {
+        for (const [i, cpu] of cpus.entries())
+          under.see(onNode(withUid(podOf(cpu), `${node}-${i}`, { namespace: 'tenant', ...metadata }), node));
+      }
+      assert.deepEqual(passed(under, 'victim').toSorted(), ['n1', 'n2']);
+    });
+  }
+
+  it('count for the CPUs that the kubelet would give them, also beside a promise that they may break', () => {
+    const under = extenderOf({ nodes: { n1: withFree(8) } });
+    under.see(onNode(withUid(podOf('6'), 'named', { namespace: 'tenant' })));
+    assert.deepEqual(passed(under, 'victim'), []);
+    const promised = extenderOf({ nodes: { n1: withFree(8) } });
+    assert.deepEqual(passed(promised, 'a'), ['n1']);
+    promised.see(onNode(withUid(podOf('6'), 'named', { namespace: 'tenant' })));
+    assert.deepEqual(promised.filter(withUid(podOf('2'), 'victim')).NodeNames, ['n1']);
+  });
+
+  const minuteOf = ({ state, clock }: ExtenderUnderTest, seconds: number, isReporting = true) => {
+    for (let second = 0; second < seconds; second++, clock.now++)
+      state.reservations.expireBound(clock.now, () => isReporting);
+  };
+  const DELETED = { deletionTimestamp: '2026-11-01T10:00:30Z', deletionGracePeriodSeconds: 30 };
+  for (const [what, seconds, isReporting, metadata, fits] of [
+    ['for a minute in which the agent reports', 60, true, {}, false],
+    ['no longer than that', 61, true, {}, true],
+    ['as long as the agent is silent', 600, false, {}, false],
+    ['while it is being deleted', 30, false, DELETED, false],
+    ['no longer than its grace period', 32, false, DELETED, true],
+  ] as const) {
+    it(`hold their room ${what}`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(8) } });
+      const pod = onNode(withUid(podOf('8'), 'named', { namespace: 'tenant', ...metadata }));
+      under.see(pod);
+      minuteOf(under, seconds, isReporting);
+      under.see(pod);
+      assert.equal(passed(under, 'victim').length > 0, fits);
+    });
+  }
 });
 
 describe('reservations', () => {
