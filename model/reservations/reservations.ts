@@ -52,6 +52,8 @@ export class Reservations<P> {
   /** Since when a bound pod has been missing in the reports of its node, and since when it has been deleted. */
   readonly #missing = new Map<string, { sinceSeconds: number | undefined; deletedSeconds: number | undefined }>();
   readonly #graceSeconds = new Map<string, number>();
+  /** The id of the last reservation of a pod that was bound to the node without one, while others are in flight there. */
+  readonly #unexpected = new Map<string, number>();
   #nominatesChoice = false;
   #lastId = 0;
 
@@ -84,6 +86,13 @@ export class Reservations<P> {
   /** Whether the API server reports that the pod is bound to the node and has not ended. */
   isBoundTo(uid: string, node: string): boolean {
     return this.#nodeOf.get(uid) === node;
+  }
+
+  /** Whether a pod that was not reserved there was bound to the node since the reservation of this one, or is in flight. */
+  hasUnexpected(node: string, uid: string): boolean {
+    const id = this.#reservations.get(uid)?.id ?? this.#lastId;
+    if ((this.#unexpected.get(node) ?? 0) > id) return true;
+    return this.assumedOn(node, uid).some(({ places }) => places.get(node) === undefined);
   }
 
   /** Oldest first, without the reservation of one pod. */
@@ -179,6 +188,7 @@ export class Reservations<P> {
     else {
       if (before) this.#end(before, 'bound-elsewhere');
       this.#open({ uid, kind: 'bound', pod, places: new Map([[node, undefined]]), version, expires: undefined });
+      if (this.assumedOn(node, uid).length > 0) this.#unexpected.set(node, this.#lastId);
     }
   }
 
@@ -239,8 +249,11 @@ export class Reservations<P> {
 
   #release({ uid }: Reservation<P>, node: string): void {
     const left = this.#assumed.get(node)?.filter((one) => one.uid !== uid) ?? [];
-    if (left.length === 0) this.#assumed.delete(node);
-    else this.#assumed.set(node, left);
+    if (left.length > 0) this.#assumed.set(node, left);
+    else {
+      this.#assumed.delete(node);
+      this.#unexpected.delete(node);
+    }
     this.#options.onAssumed?.(node);
   }
 

@@ -25,8 +25,11 @@ export interface StateEvents {
   readonly waiting: [pod: PodView];
   /** A pod is on a node and has not started. Also announced when that pod changes. */
   readonly starting: [pod: PodView];
-  /** A pod was predicted to fit on its node, and the kubelet rejected it or the agent refused to start it. */
-  readonly rejected: [pod: PodView];
+  /**
+   * A pod was predicted to fit on its node, and the kubelet rejected it or the agent refused to start it. Explained: by
+   * another pod that was not predicted, and has been bound to the node since.
+   */
+  readonly rejected: [pod: PodView, isExplained: boolean];
   readonly reservationEnded: [reservation: Reservation<PodNeeds>, end: ReservationEnd];
   /** The labels and conditions that a node should have may have changed. */
   readonly nodeFacts: [node: string];
@@ -100,8 +103,9 @@ export class ClusterState extends EventEmitter<StateEvents> {
     // Asked before the rejection ends the reservation. The node of a pod that named it itself was not predicted.
     const reservation = this.reservations.of(after.kubeletUid);
     const wasPredicted = reservation !== undefined && isPromised(reservation, after.node ?? '');
+    const isExplained = this.reservations.hasUnexpected(after.node ?? '', after.kubeletUid);
     if (after.needs.exclusive) this.reservations.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
-    if (after.rejected !== undefined && wasPredicted && synced) this.emit('rejected', after);
+    if (after.rejected !== undefined && wasPredicted && synced) this.emit('rejected', after, isExplained);
     if (before !== undefined && before.node === undefined && after.node !== undefined) this.emit('bound', after);
     if (after.terminal || after.node !== undefined || after.deleting) this.emit('settled', after.uid);
     else if (after.mayBeRefused) this.emit('waiting', after);
@@ -199,7 +203,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
     if (fresh.size === 0) return;
     for (const pod of this.startingOn(node)) {
       if (!fresh.has(`${pod.namespace}/${pod.name}`) || this.hostRefusals.of(node, pod) === undefined) continue;
-      this.emit('rejected', pod);
+      this.emit('rejected', pod, this.reservations.hasUnexpected(node, pod.kubeletUid));
       this.emit('starting', pod);
     }
   }

@@ -89,7 +89,7 @@ export class Decider {
       .on('settled', (uid) => recheck.settled(uid))
       .on('waiting', (pod) => recheck.unschedulable(pod))
       .on('starting', (pod) => this.#evictIfStuck(pod))
-      .on('rejected', (pod) => exclusions.add(pod))
+      .on('rejected', (pod, isExplained) => exclusions.add(pod, isExplained))
       .on('reservationEnded', (reservation, end) => {
         metrics.reservationEnds.inc({ end });
         predictionCheck.ended(reservation, end);
@@ -149,6 +149,10 @@ function createParts(options: DeciderOptions) {
   const writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active, announce, log });
   const recheck = new Recheck({
     wouldFit: (needs, node) => verdicts.wouldFit(needs, node),
+    isExcluded(needs, name) {
+      const node = fleet.get(name);
+      return node !== undefined && exclusions.refusalOf(node, needs) !== undefined;
+    },
     active,
     async touch(node) {
       metrics.rechecks.inc();

@@ -128,7 +128,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
       notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
     );
   }
-  state.on('rejected', (pod) => exclusions.add(pod));
+  state.on('rejected', (pod, isExplained) => exclusions.add(pod, isExplained));
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
   for (const name of names) {
     state.nodeChanged(name, { dpuHost: name in dpus });
