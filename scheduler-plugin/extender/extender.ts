@@ -16,6 +16,7 @@ import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { DecisionLog, Decisions } from '../filter/decisions.ts';
 import { Filter, type FilterAnswer, type FilterOutcome } from '../filter/filter.ts';
+import type { Lookahead } from '../filter/lookahead.ts';
 import type { NodeVerdicts } from '../filter/node-verdicts.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
@@ -34,6 +35,7 @@ export interface NodeExplanation {
 export interface ExtenderOptions {
   readonly state: ClusterState;
   readonly verdicts: NodeVerdicts;
+  readonly lookahead: Pick<Lookahead, 'add' | 'settled'>;
   readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
   readonly reader: NeedsReader;
   readonly decisions: Decisions;
@@ -79,7 +81,7 @@ export class Extender {
   /** @param waiting number of other calls that wait for an answer @throws NotNow, ParseError */
   filter({ pod, names }: ExtenderArgs, waiting: number): FilterOutcome {
     this.assertActive();
-    const { cluster, verdicts, answers, reservationTimeout } = this.#options;
+    const { cluster, verdicts, lookahead, answers, reservationTimeout } = this.#options;
     const { fleet, reservations } = this.state;
     const needs = this.needsOf(pod);
     const { uid } = needs.request;
@@ -99,9 +101,11 @@ export class Extender {
       answersFor: (candidates: number) => answerLimit(answers, candidates, others),
     };
     const { result: predicted, notChecked } = verdicts.withinTime(names.length, () => this.#filter.filter(call));
-    // What is cached now is not predicted again, so the next attempt reaches further nodes.
-    if (predicted.answers.length === 0 && notChecked > 0)
-      throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
+    if (predicted.answers.length === 0 && notChecked.length > 0) {
+      lookahead.add(needs, notChecked);
+      throw new NotNow(`${notChecked.length} nodes were not checked in time; try again`);
+    }
+    lookahead.settled(needs);
     const isReserved = ({ node }: FilterAnswer) => takesCpusOn(fleet.get(node), needs);
     const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
     if (needs.exclusive) {

@@ -49,7 +49,7 @@ export class NodeVerdicts {
   readonly #options: NodeVerdictsOptions;
   readonly #predictions: PredictionCache;
   #predictUntil = Number.POSITIVE_INFINITY;
-  #notChecked = 0;
+  #notChecked: string[] = [];
 
   constructor(options: NodeVerdictsOptions) {
     this.#options = options;
@@ -57,9 +57,9 @@ export class NodeVerdicts {
   }
 
   /** Makes a call whose exact predictions end after a time that depends on the number of nodes. */
-  withinTime<T>(nodes: number, call: () => T): { readonly result: T; readonly notChecked: number } {
+  withinTime<T>(nodes: number, call: () => T): { readonly result: T; readonly notChecked: readonly string[] } {
     this.#predictUntil = this.#options.now() + predictionSeconds(nodes);
-    this.#notChecked = 0;
+    this.#notChecked = [];
     try {
       return { result: call(), notChecked: this.#notChecked };
     } finally {
@@ -97,11 +97,13 @@ export class NodeVerdicts {
   exact(needs: PodNeeds, node: ClusterNode): NodeVerdict {
     if (!needs.exclusive) return this.fallsBack(needs, node) ? MASK_FALLS_BACK : UNCHECKED;
     if (plausibleShape(node) === undefined) return UNCHECKED;
+    const assumed = this.#options.state.inFlightOn(node.name, needs.request.uid);
     if (this.#options.now() > this.#predictUntil) {
-      this.#notChecked++;
+      const verdict = node.stale ? undefined : this.#predictions.find(needs, node, assumed);
+      if (verdict !== undefined) return verdict;
+      this.#notChecked.push(node.name);
       return NOT_CHECKED;
     }
-    const assumed = this.#options.state.inFlightOn(node.name, needs.request.uid);
     if (!node.stale) return this.#predictions.verdict(needs, node, assumed);
     const host = this.#options.state.fleet.host(node);
     if (host === undefined) return UNCHECKED;

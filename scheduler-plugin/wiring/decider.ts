@@ -17,6 +17,7 @@ import { createPredictionCheck } from '../controllers/prediction-check.ts';
 import { Recheck } from '../controllers/recheck.ts';
 import { Extender } from '../extender/extender.ts';
 import { DecisionLog, type Decisions } from '../filter/decisions.ts';
+import { Lookahead } from '../filter/lookahead.ts';
 import { NodeVerdicts } from '../filter/node-verdicts.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
@@ -76,8 +77,8 @@ export class Decider {
   }
 
   stop(): void {
-    const { recheck, evictions, writer, dpuHealth, masks } = this.#parts;
-    for (const part of [recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
+    const { lookahead, recheck, evictions, writer, dpuHealth, masks } = this.#parts;
+    for (const part of [lookahead, recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
   }
 
   #followState(): void {
@@ -145,6 +146,7 @@ function createParts(options: DeciderOptions) {
   const decisionLog = new DecisionLog(log);
   const exclusions = new NodeExclusions({ fleet, onEnd: (node) => void state.emit('improved', node), log, now });
   const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable, now });
+  const lookahead = new Lookahead({ fleet, verdicts, log });
   const announce = agentAnnouncer(events, log);
   const writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active, announce, log });
   const recheck = new Recheck({
@@ -177,6 +179,7 @@ function createParts(options: DeciderOptions) {
     ...options,
     state,
     verdicts,
+    lookahead,
     recheck,
     decisionLog,
     unpredictable,
@@ -188,6 +191,7 @@ function createParts(options: DeciderOptions) {
     decisionLog,
     exclusions,
     verdicts,
+    lookahead,
     writer,
     recheck,
     evictions,

@@ -14,6 +14,7 @@ import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { Extender } from '../../scheduler-plugin/extender/extender.ts';
 import { Decisions } from '../../scheduler-plugin/filter/decisions.ts';
+import { Lookahead } from '../../scheduler-plugin/filter/lookahead.ts';
 import { NodeVerdicts } from '../../scheduler-plugin/filter/node-verdicts.ts';
 import { createExtenderApp } from '../../scheduler-plugin/http/app.ts';
 import { createExtenderMetrics } from '../../scheduler-plugin/telemetry/metrics.ts';
@@ -151,7 +152,9 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     verdict: (node: string) => dpus[node] ?? { ready: true, state: 'unknown' as const, age: undefined },
   };
   const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable: policy, now: () => clock.now });
+  const lookahead = new Lookahead({ fleet: state.fleet, verdicts, log: silent });
   const extender = new Extender({
+    lookahead,
     decisionLog: { waits: () => undefined },
     state,
     verdicts,
