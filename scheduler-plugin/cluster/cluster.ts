@@ -28,7 +28,7 @@ import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
 import { trustedShape } from './fleet.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, type PodView, podViewOf, unreadablePodView } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
@@ -101,6 +101,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
         this.emit('pod', pod);
         return podViewOf(pod, reader);
       },
+      whenUnreadable: unreadablePodView,
       budget: new TenantBudget(MAX_POD_BYTES),
       onChange: ({ before, after }) => state.podChanged(before, after, this.#pods.synced),
     });
@@ -183,7 +184,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
       for (const item of items ?? []) {
         await slices.run(() => {
           const pod = observedPod.safeParse(item);
-          const view = pod.success ? podViewOf(pod.data, reader) : undefined;
+          const view = pod.success ? podViewOf(pod.data, reader) : unreadablePodView(item, undefined);
           if (!view?.needs.exclusive) return;
           listed.add(view.kubeletUid);
           this.state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });

@@ -78,6 +78,13 @@ function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): Po
   };
 }
 
+/** Of a pod of which only the number of its exclusive CPUs is known. */
+export function needsOfCpus(uid: string, namespace: string, cpus: number): PodNeeds {
+  const container = { name: '', kind: 'app', cpus, devices: new Map(), memory: new Map() } as const;
+  const needs = { request: { uid, guaranteed: true, containers: [container] }, networks: [] };
+  return { ...needs, key: needsKey(needs), namespace, exclusive: true, dpu: false, interfaces: '[]' };
+}
+
 /**
  * DaemonSet pods would be stuck on a node under repair; pods of the system's namespaces are exempt as in the CNI gate.
  */

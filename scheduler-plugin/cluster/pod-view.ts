@@ -1,17 +1,19 @@
 import * as z from 'zod';
-import { word } from '../../kube/bounds.ts';
-import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import { name, uid, word } from '../../kube/bounds.ts';
+import { observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { ParseError } from '../../model/errors.ts';
+import { resultOrNone } from '../../model/json.ts';
 import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
-import { limitAmounts, type NeedsReader, type PodNeeds } from './pod-needs.ts';
+import { integralCpus } from '../../model/quantity.ts';
+import { limitAmounts, type NeedsReader, needsOfCpus, type PodNeeds } from './pod-needs.ts';
 
 /** Without the messages of its containers' statuses, which a tenant may have written. */
 export const observedPod = podSchema
   .extend({
-    metadata: objectMeta.extend({
+    metadata: observedMeta.extend({
       creationTimestamp: word.optional(),
       deletionGracePeriodSeconds: z.number().optional().catch(undefined),
     }),
@@ -108,6 +110,72 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   };
 }
 
+const rawText = z.string().optional().catch(undefined);
+const rawAmounts = z.object({ cpu: z.union([z.string(), z.number()]).transform(String).optional() });
+const rawContainers = z
+  .array(
+    z.object({ resources: z.object({ requests: rawAmounts.optional(), limits: rawAmounts.optional() }).optional() }),
+  )
+  .optional()
+  .catch(undefined);
+/** What the API server guarantees of every pod. */
+const rawPod = z.object({
+  metadata: z.object({
+    uid,
+    namespace: name,
+    name,
+    resourceVersion: word,
+    deletionTimestamp: rawText,
+    deletionGracePeriodSeconds: z.number().optional().catch(undefined),
+  }),
+  spec: z.object({ nodeName: name.optional(), containers: rawContainers, initContainers: rawContainers }),
+  status: z.object({ phase: word, qosClass: word.optional() }),
+});
+
+/**
+ * A pod that cannot be read, and may hold CPUs all the same: its last readable form, else only its exclusive CPUs on its
+ * node. @returns undefined if it holds nothing
+ */
+export function unreadablePodView(object: unknown, before: PodView | undefined): PodView | undefined {
+  const { data: raw } = rawPod.safeParse(object);
+  if (raw === undefined) return before;
+  const { metadata, spec, status } = raw;
+  const node = filled(spec.nodeName);
+  if (TERMINAL.has(status.phase)) return undefined;
+  const current = {
+    version: metadata.resourceVersion,
+    node,
+    pending: status.phase === 'Pending',
+    deleting: metadata.deletionTimestamp !== undefined,
+    graceSeconds: graceSecondsOf(raw),
+  };
+  if (before?.uid === metadata.uid) return { ...before, ...current };
+  const containers = [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
+  const cpus = containers.reduce((sum, { resources }) => {
+    const text = resources?.requests?.cpu ?? resources?.limits?.cpu ?? '0';
+    return sum + (resultOrNone(() => integralCpus(text)) ?? 0);
+  }, 0);
+  if (node === undefined || status.qosClass !== 'Guaranteed' || cpus === 0) return undefined;
+  const { uid: podUid, namespace, name: podName } = metadata;
+  return {
+    ...current,
+    uid: podUid,
+    kubeletUid: podUid,
+    namespace,
+    name: podName,
+    vmi: undefined,
+    nominated: undefined,
+    terminal: false,
+    launcher: false,
+    dropped: false,
+    mayBeRefused: false,
+    rejected: undefined,
+    since: undefined,
+    padding: 0,
+    needs: needsOfCpus(podUid, namespace, cpus),
+  };
+}
+
 /** Most pods of a cluster, from their class alone. */
 function sharesCpus({ qosClass }: Status): boolean {
   return qosClass !== undefined && qosClass !== 'Guaranteed';
@@ -126,7 +194,11 @@ function staticUid(annotations: Readonly<Record<string, string>> = {}): string |
   return annotations[MIRROR_ANNOTATION] !== undefined && STATIC_UID.test(uid) ? uid : undefined;
 }
 
-function graceSecondsOf({ metadata }: ObservedPod): number | undefined {
+interface Deletable {
+  readonly metadata: Pick<ObservedPod['metadata'], 'deletionTimestamp' | 'deletionGracePeriodSeconds'>;
+}
+
+function graceSecondsOf({ metadata }: Deletable): number | undefined {
   return metadata.deletionTimestamp === undefined ? undefined : (metadata.deletionGracePeriodSeconds ?? 0);
 }
 

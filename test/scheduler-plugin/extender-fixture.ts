@@ -9,7 +9,7 @@ import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.ts';
 import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { observedPod, type PodView, podViewOf, unreadablePodView } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { Extender } from '../../scheduler-plugin/extender/extender.ts';
@@ -103,6 +103,8 @@ export interface ExtenderUnderTest {
   readonly pods: ReadonlyMap<string, PodView | undefined>;
   /** The pod as the watch would bring it. */
   see(pod: Pod, status?: object): void;
+  /** The same for an object of the API server that may be unreadable. */
+  seeRaw(object: Omit<Pod, 'status'> & { readonly status: object }): void;
   gone(pod: Pod): void;
 }
 const EVENTS = [
@@ -192,6 +194,12 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
       return JSON.parse(JSON.stringify(filterResult(outcome, undefined))) as FilterReply;
     },
     see,
+    seeRaw(object) {
+      const { metadata } = object;
+      const { data } = observedPod.safeParse(object);
+      const before = views.get(`${metadata.namespace}/${metadata.name}`);
+      observe(object as Pod, data === undefined ? unreadablePodView(object, before) : podViewOf(data, reader));
+    },
     gone: (pod) => observe(pod, undefined),
   };
 }

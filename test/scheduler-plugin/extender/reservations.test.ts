@@ -84,6 +84,59 @@ describe('pods in flight that were never predicted here', () => {
   }
 });
 
+/** What a tenant may change of a pod that exists, at and above the limit of a reader. */
+const entries = (count: number, key: (i: number) => string, value: string) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [key(i), value]));
+const owner = (more: object) => ({ apiVersion: 'v1', kind: 'ReplicaSet', name: 'n', uid: 'u', ...more });
+const CHANGES: readonly [what: string, metadata: object][] = [
+  ...[1024, 1030, 5000].map((count): [string, object] => [
+    `${count} labels`,
+    { labels: entries(count, (i) => `kubevirt.io/${i}`, 'x') },
+  ]),
+  ...[16_384, 16_385, 200_000].flatMap((length) =>
+    ['k8s.v1.cni.cncf.io/networks', 'plumbline.dev/cpu-mask', 'plumbline.dev/numa-affinity', 'kubevirt.io/domain'].map(
+      (name): [string, object] => [`${length} characters in ${name}`, { annotations: { [name]: '0'.repeat(length) } }],
+    ),
+  ),
+  ['65 owners', { ownerReferences: Array.from({ length: 65 }, (_, i) => owner({ uid: `${i}` })) }],
+  ['the long name of an owner', { ownerReferences: [owner({ name: 'n'.repeat(254) })] }],
+  ['an unknown form of an owner', { ownerReferences: [{ name: 7 }] }],
+  ['a name of the kubelet’s pods', { annotations: { 'kubernetes.io/config.hash': '0'.repeat(32) } }],
+];
+
+describe('a pod with CPUs that becomes odd', () => {
+  for (const isFirstSeenOdd of [false, true]) {
+    for (const [what, metadata] of CHANGES) {
+      it(`keeps them with ${what}${isFirstSeenOdd ? ', also if it is first seen so' : ''}`, () => {
+        const under = extenderOf({ nodes: { n1: withFree(8) } });
+        const bound = onNode(withUid(podOf('8'), 'a', { resourceVersion: '10' }));
+        if (!isFirstSeenOdd) {
+          assert.deepEqual(under.filter(withUid(podOf('8'), 'a')).NodeNames, ['n1']);
+          under.see(bound);
+        }
+        const status = { phase: 'Pending', qosClass: 'Guaranteed' };
+        under.seeRaw({ ...bound, metadata: { ...bound.metadata, ...metadata, resourceVersion: '11' }, status });
+        assert.deepEqual(under.filter(withUid(podOf('2'), 'victim')).NodeNames, []);
+        under.gone(bound);
+        assert.deepEqual(under.filter(withUid(podOf('2'), 'victim')).NodeNames, ['n1']);
+      });
+    }
+  }
+
+  it('counts for the CPUs of its containers if it was created unreadable', () => {
+    const under = extenderOf({ nodes: { n1: withFree(8) } });
+    const { spec } = onNode(podOf('1'));
+    const bound = withUid({ ...podOf('1'), spec: { ...spec, containers: Array(60).fill(spec.containers[0]) } }, 'a');
+    under.seeRaw({
+      ...bound,
+      metadata: { ...bound.metadata, resourceVersion: '1' },
+      status: { phase: 'Pending', qosClass: 'Guaranteed' },
+    });
+    assert.deepEqual(under.filter(withUid(podOf('2'), 'victim')).NodeNames, ['n1'], 'the kubelet refuses so many');
+    assert.equal(under.state.reservations.size, 2);
+  });
+});
+
 describe('reservations', () => {
   for (const [what, answers, others] of [
     ['one node in an answer', 1, 0],
