@@ -133,7 +133,7 @@ const rawPod = z.object({
 });
 
 /**
- * A pod that cannot be read, and may hold CPUs all the same: its last readable form, else only its exclusive CPUs on its
+ * A pod that cannot be read, and may hold CPUs anyway: its last readable form, else only its exclusive CPUs on its
  * node. @returns undefined if it holds nothing
  */
 export function unreadablePodView(object: unknown, before: PodView | undefined): PodView | undefined {

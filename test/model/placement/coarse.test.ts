@@ -62,7 +62,7 @@ describe('coarse fit', () => {
     ['whole cores, not free threads', need({ cpus: 6, wholeCores: true }), 0],
     ['more than are free near a network', need({ cpus: 3, cells: new Set([3]) }), undefined],
     ['a container that fits into one NUMA node', need({ cpus: 7, inOneCell: 6 }), 1],
-    ['pages beside its CPUs', need({ inOneCell: 3, alongside: [['hugepages-1Gi', 2]] }), 4],
+    ['pages next to its CPUs', need({ inOneCell: 3, alongside: [['hugepages-1Gi', 2]] }), 4],
     ['pages that are on another NUMA node', need({ inOneCell: 3, alongside: [['hugepages-1Gi', 3]] }), undefined],
     ['CPUs next to pods in flight', need({ cpus: 4 }), 1, 3],
   ];

@@ -51,7 +51,7 @@ describe('pods in flight that were never predicted here', () => {
     });
   }
 
-  it('count for the CPUs that the kubelet would give them, also beside a promise that they may break', () => {
+  it('count for the CPUs that the kubelet would give them, also next to a promise that they may break', () => {
     const under = extenderOf({ nodes: { n1: withFree(8) } });
     under.see(onNode(withUid(podOf('6'), 'named', { namespace: 'tenant' })));
     assert.deepEqual(passed(under, 'victim'), []);
