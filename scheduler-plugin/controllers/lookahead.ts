@@ -1,8 +1,8 @@
 import { type Logger, logFailure } from '../../runtime/log.ts';
 import type { Fleet } from '../cluster/fleet.ts';
 import type { PodNeeds } from '../cluster/pod-needs.ts';
-import { FairQueue } from '../controllers/fair-queue.ts';
-import type { NodeVerdicts } from './node-verdicts.ts';
+import type { NodeVerdicts } from '../filter/node-verdicts.ts';
+import { FairQueue } from './fair-queue.ts';
 
 /** Milliseconds of predictions at a time, and of the pause after them, in which calls are answered. */
 const SLICE_MILLISECONDS = 5;
