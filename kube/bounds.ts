@@ -4,7 +4,7 @@ import * as z from 'zod';
 
 /** Characters of an object's name (RFC 1123 subdomain), and of a qualified name: prefix, slash and name. */
 export const MAX_NAME_CHARACTERS = 253;
-const MAX_QUALIFIED_CHARACTERS = 253 + 1 + 63;
+export const MAX_QUALIFIED_CHARACTERS = 253 + 1 + 63;
 /** Characters of a uid. The API server's are UUIDs, and the kubelet's of static pods are MD5 sums. */
 const MAX_UID_CHARACTERS = 64;
 export const MAX_ANNOTATION_CHARACTERS = 16_384;
@@ -35,7 +35,8 @@ export const name = text(MAX_NAME_CHARACTERS);
 export const qualifiedName = text(MAX_QUALIFIED_CHARACTERS);
 export const uid = text(MAX_UID_CHARACTERS);
 /** A word of an enumeration, a time, a version, a quantity, or the name of a container, a namespace or a kind. */
-export const word = text(64);
+export const MAX_WORD_CHARACTERS = 64;
+export const word = text(MAX_WORD_CHARACTERS);
 export const message = truncated(MAX_MESSAGE_CHARACTERS);
 export const reason = truncated(MAX_NAME_CHARACTERS);
 /** Only the presence of the text matters. */

@@ -15,7 +15,7 @@ export interface DecoderOptions<S extends z.ZodType, T> {
    * resource, which it does not lose by being odd. Default: nothing; the object is absent until it becomes readable.
    * @param before what is kept of the object until now
    */
-  readonly whenUnreadable?: (object: unknown, before: T | undefined) => T | undefined;
+  readonly whenUnreadable?: (object: unknown, before: NoInfer<T> | undefined) => NoInfer<T> | undefined;
   /** Limits what `project` returns, by namespace. Required where tenants create the objects and texts are kept. */
   readonly budget?: TenantBudget;
   readonly log: Logger;

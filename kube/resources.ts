@@ -21,6 +21,8 @@ import {
   listOrNone,
   MAX_ANNOTATION_CHARACTERS,
   MAX_NAME_CHARACTERS,
+  MAX_QUALIFIED_CHARACTERS,
+  MAX_WORD_CHARACTERS,
   map,
   message,
   name,
@@ -57,7 +59,9 @@ const MAX_REQUIREMENTS = 256;
 const MAX_VALUES = 4096;
 const MAX_CONFIG_CHARACTERS = 256 * 1024;
 
-const labels = orUndefined(map(qualifiedName, word, MAX_LABELS)).optional();
+/** More labels than these are cut, but none of those that decide what a pod is. */
+const DECIDING_LABELS = ['kubevirt.io', 'kubevirt.io/migrationJobUID'];
+const labels = orUndefined(z.record(z.string(), z.string()).transform(cutLabels)).optional();
 export const nodeSelector = orUndefined(map(qualifiedName, word, MAX_SELECTORS)).optional();
 /** JSON allows a bare number where Kubernetes documents a quantity; the API server converts it to a string. */
 const quantity = z.union([word, z.number()], 'expected a quantity, such as "2"').transform(String);
@@ -71,32 +75,30 @@ const connection = text(4 * MAX_ANNOTATION_CHARACTERS)
   .catch(undefined);
 
 /** The annotations that Plumbline reads. Others are dropped. */
-const annotations = orUndefined(
-  z
-    .object({
-      [ALIGN_ANNOTATION]: annotation,
-      [CPU_MASK_ANNOTATION]: annotation,
-      [CPU_MASK_START_ANNOTATION]: annotation,
-      [DECISION_ANNOTATION]: annotation,
-      [DEFAULT_NETWORK_ANNOTATION]: annotation,
-      [DPU_DETAILS_ANNOTATION]: connection,
-      [DPU_STATUS_ANNOTATION]: connection,
-      [EVEN_PARITY_ANNOTATION]: presence.optional(),
-      [FIX_CPU_MISMATCH_ANNOTATION]: annotation,
-      [FULL_PCPUS_ANNOTATION]: annotation,
-      [NAD_PHYSNET_ANNOTATION]: annotation,
-      [NETWORKS_ANNOTATION]: annotation,
-      [NUMA_AFFINITY_ANNOTATION]: annotation,
-      [PAUSED_START_ANNOTATION]: annotation,
-      [PLACEMENT_ANNOTATION]: annotation,
-      [PROVISIONING_ANNOTATION]: annotation,
-      [RESOURCE_NAME_ANNOTATION]: annotation,
-      // On the mirror of a static pod (pkg/kubelet/types/pod_update.go).
-      'kubernetes.io/config.hash': annotation,
-      'kubernetes.io/config.mirror': presence.optional(),
-    })
-    .transform((read) => read as Readonly<Record<string, string>>),
-).optional();
+const annotationFields = {
+  [ALIGN_ANNOTATION]: annotation,
+  [CPU_MASK_ANNOTATION]: annotation,
+  [CPU_MASK_START_ANNOTATION]: annotation,
+  [DECISION_ANNOTATION]: annotation,
+  [DEFAULT_NETWORK_ANNOTATION]: annotation,
+  [DPU_DETAILS_ANNOTATION]: connection,
+  [DPU_STATUS_ANNOTATION]: connection,
+  [EVEN_PARITY_ANNOTATION]: presence.optional(),
+  [FIX_CPU_MISMATCH_ANNOTATION]: annotation,
+  [FULL_PCPUS_ANNOTATION]: annotation,
+  [NAD_PHYSNET_ANNOTATION]: annotation,
+  [NETWORKS_ANNOTATION]: annotation,
+  [NUMA_AFFINITY_ANNOTATION]: annotation,
+  [PAUSED_START_ANNOTATION]: annotation,
+  [PLACEMENT_ANNOTATION]: annotation,
+  [PROVISIONING_ANNOTATION]: annotation,
+  [RESOURCE_NAME_ANNOTATION]: annotation,
+  // On the mirror of a static pod (pkg/kubelet/types/pod_update.go).
+  'kubernetes.io/config.hash': annotation,
+  'kubernetes.io/config.mirror': presence.optional(),
+};
+const annotationsOf = (fields: z.core.$ZodLooseShape) =>
+  orUndefined(z.object(fields).transform((read) => read as Readonly<Record<string, string>>)).optional();
 
 export const objectMeta = z.object({
   name: name.optional(),
@@ -106,7 +108,7 @@ export const objectMeta = z.object({
   resourceVersion: word.optional(),
   deletionTimestamp: word.optional(),
   labels,
-  annotations,
+  annotations: annotationsOf(annotationFields),
   ownerReferences: orUndefined(
     list(
       z.object({
@@ -121,6 +123,23 @@ export const objectMeta = z.object({
     ),
   ),
 });
+
+/** Of an object that exists already, whatever its author has added since: what is too long is absent. */
+export const observedMeta = objectMeta.extend({
+  annotations: annotationsOf(
+    Object.fromEntries(Object.entries(annotationFields).map(([key, schema]) => [key, schema.catch(undefined)])),
+  ),
+  ownerReferences: objectMeta.shape.ownerReferences.catch(undefined),
+});
+
+function cutLabels(all: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const entries = Object.entries(all).filter(
+    ([key, value]) => key.length <= MAX_QUALIFIED_CHARACTERS && value.length <= MAX_WORD_CHARACTERS,
+  );
+  const isDeciding = ([key]: readonly [string, string]) => DECIDING_LABELS.includes(key);
+  const read = entries.length <= MAX_LABELS ? entries : [...entries.filter(isDeciding), ...entries];
+  return Object.fromEntries(read.slice(0, MAX_LABELS));
+}
 
 const container = z.object({
   name: word,

@@ -33,6 +33,7 @@ for (let index = 0; index < count; index++) {
 }
 
 const extender = new Extender({
+  lookahead: { add: () => undefined, settled: () => undefined },
   decisionLog: { waits: () => undefined },
   state,
   verdicts: new NodeVerdicts({

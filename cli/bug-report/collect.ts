@@ -9,7 +9,7 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { INSTANCES, MACHINES, NETWORKS, NODES } from '../support/kinds.ts';
 import { NODE_TOPOLOGIES_PATH, named, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
-import { isSystem, Redaction } from './redact.ts';
+import { isSystem, ownArguments, Redaction } from './redact.ts';
 import type { ArchiveFile } from './run.ts';
 
 /** Pods whose logs are read: the first of each Deployment and DaemonSet in the order of their names. */
@@ -24,10 +24,14 @@ const systemPod = z.object({
   spec: z.object({
     nodeName: z.string().nullish(),
     containers: z.array(
-      z.object({ name: z.string(), image: z.string().nullish(), args: z.array(z.string()).nullish() }),
+      z.object({
+        name: z.string(),
+        image: z.string().nullish(),
+        args: z.array(z.string()).nullish().transform(ownArguments),
+      }),
     ),
   }),
-  status: z.object({ phase: z.string().nullish(), containerStatuses: z.unknown() }).nullish(),
+  status: z.object({ phase: z.string().nullish(), containerStatuses: z.unknown().optional() }).nullish(),
 });
 
 export interface Collected {

@@ -24,9 +24,26 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]+-----[\s\S]*?(?:-----END [A-Z ]+-----|$)/g, '<PEM removed>'],
   [/\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g, '<token removed>'],
   [/(\bBearer\s+)[\w.~+/=-]+/gi, '$1<removed>'],
+  [/(\bAuthorization:\s*\w+\s+)\S+/gi, '$1<removed>'],
+  [/(--?[\w-]*(?:token|passw|secret|credential|key)[\w-]*\s+)(?![-<])\S+/gi, '$1<removed>'],
+  [/\b(\w*(?:TOKEN|PASSW|SECRET|CREDENTIAL|API_?KEY)\w*=)(?!<)\S+/gi, '$1<removed>'],
+  [/[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g, '<address removed>'],
   [/("?(?:token|password|passwd|secret|authorization)"?\s*[:=]\s*"?)(?!<)[^\s",}]+/gi, '$1<removed>'],
   [/(\/\/)[^\s/@:]+:[^\s/@]+@/g, '$1<removed>@'],
 ];
+
+/** Flags of Plumbline's daemons and of kube-scheduler whose values are no secrets. */
+const OWN_FLAG =
+  /^--(?:address|alignment|allocation-check|answers|cdi-dir|cgroup-root|config|dpu-[a-z-]+|eviction|full-pcpus-only|gate[a-z-]*|global-network-namespaces|host|kubelet-[a-z-]+|leader-elect[a-z-]*|log-level|mode|network-(?:context|map)|node-name|oversized|ovs-[a-z-]+|pod-name|port|probe-[a-z]+|reservation-timeout|scheduler-(?:lease|name)|state-dir|sysfs-root|unpredictable|v|vm-pinning)(?:=|$)/;
+
+/** Arguments of a container: another one may hold anything, also as the value of a flag before it. */
+export function ownArguments(args: readonly string[] | null | undefined): string[] | undefined {
+  return args?.map((argument, i) => {
+    const isValue = !argument.startsWith('-') && OWN_FLAG.test(args[i - 1] ?? '') && !args[i - 1]?.includes('=');
+    if (OWN_FLAG.test(argument) || isValue) return argument;
+    return argument.startsWith('--') ? `${argument.split('=', 1)[0]}=<removed>` : '<removed>';
+  });
+}
 
 /** IPv4, IPv6 and MAC addresses; without a letter, groups are entries of a CPU mask. */
 const ADDRESS =

@@ -43,6 +43,8 @@ export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptio
 
   const events = (request: IncomingMessage, response: ServerResponse) => {
     if (closed) return sendText(response, 503, 'the console is stopping');
+    // A link on another site would take a place that a page of the console needs.
+    if (request.headers['sec-fetch-mode'] === 'navigate') return sendText(response, 403, 'open the console itself: /');
     if (feed.viewers >= MAX_VIEWERS) return sendText(response, 503, `${MAX_VIEWERS} pages are already open; close one`);
     const gzip = /\bgzip\b/.test(request.headers['accept-encoding'] ?? '');
     const stream = new EventStream({ feed, response, gzip });

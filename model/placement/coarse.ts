@@ -1,7 +1,9 @@
 import { cpusText, numaNodesText } from '../amounts.ts';
 import type { CpuSet } from '../cpu-set.ts';
 import { wholeCoresWithin } from '../host.ts';
-import { lastingCpus, podCpus } from '../kubelet/pod-request.ts';
+import type { DeviceAllocations } from '../kubelet/devices.ts';
+import { type ContainerRequest, lastingCpus, podCpus, podDevices, podMemory } from '../kubelet/pod-request.ts';
+import { withUsage } from '../kubelet/usage.ts';
 import {
   alignsOrRefuses,
   keepsWholeCores,
@@ -9,6 +11,9 @@ import {
   networkNeedText,
   type PlacementHost,
   type PlacementNeeds,
+  type PodInFlight,
+  unpredictableFor,
+  withAssignments,
 } from './needs.ts';
 import { cpusOfCells } from './networks.ts';
 import { type Refusal, refusal } from './refusal.ts';
@@ -19,17 +24,49 @@ export interface FreeCpus {
   readonly cpus: number;
   /** How many of them are in cores that are free as a whole. */
   readonly inWholeCores: number;
+  /** Bytes and devices that the kubelet could allocate there, by resource. */
+  readonly amounts: Amounts;
 }
 
-/** Without CPUs that are reserved for the system or owned by a container. */
-export function freeCpusOf({ host, reserved }: PlacementHost, owned: CpuSet): readonly FreeCpus[] {
+type Amounts = ReadonlyMap<string, number>;
+const NO_AMOUNTS: Amounts = new Map();
+
+/** Without CPUs that are reserved for the system or owned by a container. @param usage from `usageOf` */
+export function freeCpusOf(node: PlacementHost, owned: CpuSet, usage = ''): readonly FreeCpus[] {
+  const { host, reserved } = node;
   const free = host.online.minus(reserved).minus(owned);
   const whole = wholeCoresWithin(host, free);
+  const amounts = amountsByCell(node, usage);
   return host.cells.map(({ id, cpus }) => ({
     cell: id,
     cpus: cpus.intersect(free).size,
     inWholeCores: cpus.intersect(whole).size,
+    amounts: amounts.get(id) ?? NO_AMOUNTS,
   }));
+}
+
+/** By NUMA node: free memory and huge pages of a static memory manager, and free devices with a place. */
+function amountsByCell({ kubelet, state }: PlacementHost, usage: string): ReadonlyMap<number, Amounts> {
+  if ('unpredictable' in kubelet || !state) return new Map();
+  const { memory, pools, devices } = withUsage(state, kubelet.topology, usage);
+  const cells = new Map<number, Map<string, number>>();
+  const add = (cell: number, resource: string, amount: number) => {
+    const amounts = cells.get(cell) ?? new Map<string, number>();
+    cells.set(cell, amounts.set(resource, (amounts.get(resource) ?? 0) + amount));
+  };
+  for (const [bit, { tables }] of (memory?.cells ?? []).entries())
+    for (const [type, { free }] of tables) add(kubelet.topology.numaIds[bit] ?? 0, type, free);
+  for (const [resource, pool] of pools) {
+    const used = usedDevices(devices, resource);
+    const placed = pool.endless ? [] : pool.devices.filter(({ id, healthy }) => healthy && !used.has(id));
+    for (const { nodes = [] } of placed) for (const cell of nodes) add(cell, resource, 1);
+  }
+  return cells;
+}
+
+function usedDevices(devices: DeviceAllocations, resource: string): ReadonlySet<string> {
+  const containers = [...devices.values()].flatMap((pod) => [...pod.values()]);
+  return new Set(containers.flatMap((ids) => [...(ids.get(resource) ?? [])]));
 }
 
 /** On nodes of one model. */
@@ -38,6 +75,8 @@ export interface CoarseNeed {
   readonly wholeCores: boolean;
   /** Because the kubelet aligns the largest container; 0 for none. */
   readonly inOneCell: number;
+  /** Bytes and devices of that container, which must be there too. */
+  readonly alongside: readonly (readonly [resource: string, amount: number])[];
   /** NUMA nodes that are near each required network; undefined if no network restricts them. */
   readonly cells: ReadonlySet<number> | undefined;
 }
@@ -51,14 +90,34 @@ export function coarseNeedOf(needs: PlacementNeeds, node: PlacementHost, wholeCo
   const required = spansCells ? [] : networks.filter(({ affinity }) => affinity === 'required');
   const located = locatedNetworks({ networks: required }, node);
   const cells = node.host.cells.map(({ id }) => id).filter((id) => located.every((near) => near.cells.has(id)));
-  const largest = Math.max(0, ...request.containers.map(({ kind, cpus }) => (kind === 'init' ? 0 : cpus)));
+  const lasting = request.containers.filter(({ kind }) => kind !== 'init');
+  const [container] = lasting.toSorted((a, b) => b.cpus - a.cpus);
+  const largest = container?.cpus ?? 0;
   const largestCell = Math.max(0, ...node.host.cells.map(({ cpus }) => cpus.size));
+  const isAligned = alignsOrRefuses(node) && largest <= largestCell;
   return {
     cpus: wholeCores || required.length > 0 ? lastingCpus(request) : podCpus(request),
     wholeCores,
-    inOneCell: alignsOrRefuses(node) && largest <= largestCell ? largest : 0,
+    inOneCell: isAligned ? largest : 0,
+    alongside:
+      isAligned && container !== undefined && podCpus(request) <= largestCell ? alongside(needs, node, container) : [],
     cells: located.length === 0 ? undefined : new Set(cells),
   };
+}
+
+/** What the kubelet aligns with the container's CPUs, because the whole pod would fit on one empty NUMA node. */
+function alongside(
+  needs: PlacementNeeds,
+  node: PlacementHost,
+  { memory, devices }: ContainerRequest,
+): CoarseNeed['alongside'] {
+  if (unpredictableFor(needs, node) !== undefined) return [];
+  const empty = [...amountsByCell(withAssignments(node, []), '').values()];
+  const ofPod = new Map([...podMemory(needs.request), ...podDevices(needs.request)]);
+  return [...memory, ...devices].filter(([resource]) => {
+    const largest = Math.max(0, ...empty.map((amounts) => amounts.get(resource) ?? 0));
+    return (ofPod.get(resource) ?? 0) <= largest;
+  });
 }
 
 /**
@@ -69,12 +128,13 @@ export function coarseFit(need: CoarseNeed, free: readonly FreeCpus[], inFlight:
   let usable = 0;
   let largest = 0;
   let all = 0;
-  for (const { cell, cpus, inWholeCores } of free) {
+  for (const { cell, cpus, inWholeCores, amounts } of free) {
     all += cpus;
     if (need.cells !== undefined && !need.cells.has(cell)) continue;
     const here = need.wholeCores ? inWholeCores : cpus;
     usable += here;
-    largest = Math.max(largest, here);
+    const hasAmounts = need.alongside.every(([resource, amount]) => (amounts.get(resource) ?? 0) >= amount);
+    if (hasAmounts) largest = Math.max(largest, here);
   }
   if (largest < need.inOneCell || usable < need.cpus) return undefined;
   if (inFlight === 0) return usable - need.cpus;
@@ -90,18 +150,21 @@ export function coarseFit(need: CoarseNeed, free: readonly FreeCpus[], inFlight:
 export function countCheck(
   needs: PlacementNeeds,
   node: PlacementHost,
-  assumed: readonly PlacementNeeds[] = [],
+  assumed: readonly PodInFlight[] = [],
 ): Refusal | undefined {
   const needed = podCpus(needs.request);
   if (needed === 0) return undefined;
   const free = node.host.online.minus(node.reserved).minus(node.owned).minus(node.polled);
-  const taken = assumed
-    .filter(({ request }) => !node.owners.has(request.uid) && request.uid !== needs.request.uid)
-    .reduce((sum, { request }) => sum + podCpus(request), 0);
+  const inFlight = assumed.filter(({ request }) => !node.owners.has(request.uid) && request.uid !== needs.request.uid);
   const wholeCores = keepsWholeCores(needs, node) || node.wholeCoresOnly;
   const countIn = (cpus: CpuSet) => (wholeCores ? wholeCoresWithin(node.host, cpus) : cpus).size;
 
-  const available = countIn(free) - taken;
+  let available = countIn(free);
+  for (const { request, promised = true } of inFlight) {
+    const cpus = podCpus(request);
+    const isOdd = node.wholeCoresOnly && cpus % node.host.threadsPerCore !== 0;
+    if (promised || (cpus <= available && !isOdd)) available -= cpus;
+  }
   if (available < needed) {
     const text = `${cpusText(needed)} needed; at most ${cpusText(Math.max(0, available))} free`;
     const reason = wholeCores ? 'too-few-whole-cores' : 'too-few-cpus';

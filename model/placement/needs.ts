@@ -42,6 +42,15 @@ export interface PlacementNeeds {
   readonly key?: string | undefined;
 }
 
+/** Bound to a node, or about to be, and not in its report yet. */
+export interface PodInFlight extends PlacementNeeds {
+  /**
+   * Whether it was predicted to fit there. Default: true. Else, as for a pod that names its node itself, it counts for
+   * what the kubelet would give it, and for nothing if the kubelet would refuse it.
+   */
+  readonly promised?: boolean | undefined;
+}
+
 /** Equal for needs that differ only in the pod's uid: a node that fits one of them fits all. */
 export function needsKey(needs: PlacementNeeds): string {
   if (needs.key !== undefined) return needs.key;

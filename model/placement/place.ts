@@ -12,6 +12,7 @@ import {
   needsKey,
   type PlacementHost,
   type PlacementNeeds,
+  type PodInFlight,
   unpredictableFor,
   withoutPods,
 } from './needs.ts';
@@ -37,11 +38,12 @@ export type Placement =
 
 /**
  * Whether the kubelet would admit the pod, with which CPUs, and near its networks; for a node that `unfitShape` does
- * not refuse. The pod must fit in whatever order the kubelet admits it and the pods in flight. Without room for those,
- * the report is behind the kubelet, and the pod is refused.
+ * not refuse. The pod must fit in whatever order the kubelet admits it and the promised pods in flight, with and without
+ * the others in flight. Without room for the promised ones by the report alone, the report is behind the kubelet, and the
+ * pod is refused. The others never are a reason for that: any tenant can create them.
  * @param assumed pods in flight on the node, which its report does not contain yet, oldest first
  */
-export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PlacementNeeds[]): Placement {
+export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: readonly PodInFlight[]): Placement {
   const { kubelet, state } = node;
   const reason = unpredictableFor(needs, node);
   if ('unpredictable' in kubelet || !state || reason !== undefined) {
@@ -50,13 +52,22 @@ export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: 
   const inFlight = assumed.filter(
     ({ request }) => !state.assignments.has(request.uid) && request.uid !== needs.request.uid,
   );
-  const before = admitAll(kubelet, state, inFlight);
+  const promised = inFlight.filter((pod) => pod.promised !== false);
+  const others = inFlight.filter((pod) => pod.promised === false);
+  const afterOthers = admitAll(kubelet, state, others).state;
+  const before = admitAll(kubelet, afterOthers, promised);
   const verdict = judge(needs, node, kubelet, before.state);
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
-  if (before.refused || !anyOrder(needs, node, kubelet, state, inFlight)) {
-    const text = before.refused
-      ? `${countText(inFlight.length, 'pod')} in flight ${inFlight.length === 1 ? 'does' : 'do'} not fit by the report of the node: the report is outdated, or the kubelet will refuse them`
-      : `it fits only if the kubelet admits it before some of ${countText(inFlight.length, 'pod')} in flight`;
+  const isBehind = before.refused && (others.length === 0 || admitAll(kubelet, state, promised).refused);
+  const fitsAlways =
+    !isBehind &&
+    anyOrder(needs, node, kubelet, afterOthers, before.admitted) &&
+    (others.length === 0 || anyOrder(needs, node, kubelet, state, promised));
+  if (!fitsAlways) {
+    const pods = countText(promised.length, 'pod');
+    const text = isBehind
+      ? `${pods} in flight ${promised.length === 1 ? 'does' : 'do'} not fit by the report of the node: the report is outdated, or the kubelet will refuse them`
+      : `it fits only if the kubelet admits it before some of ${pods} in flight`;
     return { outcome: 'refused', refusal: refusal('in-flight', text, { resource: 'cpus' }) };
   }
   const cpus = exclusiveCpus(verdict.admission.containers);
@@ -107,13 +118,20 @@ export function judge(
 
 function admitAll(kubelet: Kubelet, state: KubeletState, pods: readonly PlacementNeeds[]) {
   let after = state;
-  let refused = false;
-  for (const { request } of pods) {
-    const admission = kubelet.admit(after, request);
-    if (admission.admitted) after = admission.state;
-    else refused = true;
+  const admitted: PlacementNeeds[] = [];
+  for (const pod of pods) {
+    const admission = kubelet.admit(after, pod.request);
+    if (!admission.admitted) continue;
+    after = admission.state;
+    admitted.push(pod);
   }
-  return { state: after, refused };
+  return { state: after, admitted, refused: admitted.length < pods.length };
+}
+
+/** Whether the node's kubelet would refuse the pod even if nothing else ran there. */
+export function isRefusedAnyway({ request }: PlacementNeeds, { kubelet, state }: PlacementHost): boolean {
+  if ('unpredictable' in kubelet || !state) return false;
+  return !kubelet.admit(kubelet.initialState(state.pools, new Map()), request).admitted;
 }
 
 /** May be false if pods share a resource of which the kubelet chooses devices at random. */

@@ -7,6 +7,7 @@ import {
   keepsWholeCores,
   type PlacementHost,
   type PlacementNeeds,
+  type PodInFlight,
   sharesOn,
   unpredictableFor,
   withAssignments,
@@ -91,14 +92,14 @@ export const UNCHECKED: NodeVerdict = Object.freeze({
 export function judgeHost(
   needs: PlacementNeeds,
   host: PlacementHost,
-  assumed: readonly PlacementNeeds[],
+  assumed: readonly PodInFlight[],
   policy: UnpredictablePolicy,
 ): NodeVerdict {
   return unfitShape(needs, host, policy) ?? judgeFit(needs, host, assumed);
 }
 
 /** The same for a node that `unfitShape` does not refuse. */
-export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PlacementNeeds[]): NodeVerdict {
+export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PodInFlight[]): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
   const placement = placeOnFit(needs, host, assumed);
   if (placement.outcome === 'unpredictable') {
@@ -122,11 +123,7 @@ export function judgeFit(needs: PlacementNeeds, host: PlacementHost, assumed: re
 }
 
 /** The verdict of a node whose kubelet is not predicted or whose report is old. */
-export function judgeByCount(
-  needs: PlacementNeeds,
-  host: PlacementHost,
-  assumed: readonly PlacementNeeds[],
-): NodeVerdict {
+export function judgeByCount(needs: PlacementNeeds, host: PlacementHost, assumed: readonly PodInFlight[]): NodeVerdict {
   if (sharesOn(needs, host)) return UNCHECKED;
   const shortage = countCheck(needs, host, assumed);
   return shortage ? refusedFor(shortage) : UNCHECKED;

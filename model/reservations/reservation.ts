@@ -45,6 +45,7 @@ export type ReservationEnd =
   | 'unschedulable'
   | 'nomination-withdrawn'
   | 'filtered-again'
+  | 'not-reported'
   | 'expired';
 
 export interface PodObservation<P> {
@@ -54,6 +55,8 @@ export interface PodObservation<P> {
   readonly nominated: string | undefined;
   /** For example because volumes or a Permit plugin refuse the node that it had chosen. */
   readonly dropped: boolean;
+  /** Of a pod that is being deleted: seconds until its kubelet kills it, from the request. */
+  readonly graceSeconds?: number | undefined;
   /** Whether the pod has ended: its CPUs are free again, or were never taken. */
   readonly terminal: boolean;
   readonly pod: P;
@@ -78,6 +81,12 @@ export function answerLimit(most: number, candidates: number, others: number): n
   if (others === 0) return most;
   return Math.max(1, Math.min(most, Math.floor(candidates / (SHARE * (others + 1)))));
 }
+
+/**
+ * Seconds until the report of a node whose agent renews its Lease contains a pod that is bound to it, if its kubelet
+ * admits it at all.
+ */
+export const REPORTING_SECONDS = 60;
 
 /** For a pod that does not wait for a volume; in practice milliseconds. */
 const BINDING_SECONDS = 60;

@@ -1,4 +1,11 @@
-import { isLater, type Place, type PodObservation, type Reservation, type ReservationEnd } from './reservation.ts';
+import {
+  isLater,
+  type Place,
+  type PodObservation,
+  REPORTING_SECONDS,
+  type Reservation,
+  type ReservationEnd,
+} from './reservation.ts';
 
 export interface ReservationsOptions<P> {
   /** Its report contains the pod's CPUs, or the pod takes none there. */
@@ -24,7 +31,8 @@ export interface NewReservation<P> extends Pick<Reservation<P>, 'uid' | 'name' |
  *
  * Invariants
  * - A pod has at most one reservation, and each reservation ends exactly once.
- * - A pod that is bound, has not ended and was never in its node's report has a reservation on that node.
+ * - A pod that is bound, has not ended and was never in its node's report has a reservation on that node, until it is
+ *   past its grace period, or until the agent there has reported for REPORTING_SECONDS without it.
  * - A report only ends reservations on its own node. A reservation ends as a whole only after the API server reports
  *   that the pod is bound to the node whose report contains it.
  * - After the report of a pod's own node has contained the pod once, only that report counts for the pod.
@@ -39,8 +47,13 @@ export class Reservations<P> {
   readonly #assumed = new Map<string, readonly Reservation<P>[]>();
   /** Node by bound pod. */
   readonly #nodeOf = new Map<string, string>();
-  /** Bound pods that were in a report of their node. */
+  /** Bound pods that were in a report of their node, or for which that was waited long enough. */
   readonly #settled = new Set<string>();
+  /** Since when a bound pod has been missing in the reports of its node, and since when it has been deleted. */
+  readonly #missing = new Map<string, { sinceSeconds: number | undefined; deletedSeconds: number | undefined }>();
+  readonly #graceSeconds = new Map<string, number>();
+  /** The id of the last reservation of a pod that was bound to the node without one, while others are in flight there. */
+  readonly #unexpected = new Map<string, number>();
   #nominatesChoice = false;
   #lastId = 0;
 
@@ -73,6 +86,13 @@ export class Reservations<P> {
   /** Whether the API server reports that the pod is bound to the node and has not ended. */
   isBoundTo(uid: string, node: string): boolean {
     return this.#nodeOf.get(uid) === node;
+  }
+
+  /** Whether a pod that was not reserved there was bound to the node since the reservation of this one, or is in flight. */
+  hasUnexpected(node: string, uid: string): boolean {
+    const id = this.#reservations.get(uid)?.id ?? this.#lastId;
+    if ((this.#unexpected.get(node) ?? 0) > id) return true;
+    return this.assumedOn(node, uid).some(({ places }) => places.get(node) === undefined);
   }
 
   /** Oldest first, without the reservation of one pod. */
@@ -125,13 +145,39 @@ export class Reservations<P> {
     }
   }
 
+  /**
+   * Ends the reservations of bound pods that their kubelets have refused, or never took. Call it every second.
+   * @param isReporting whether the agent of the node reports
+   */
+  expireBound(nowSeconds: number, isReporting: (node: string) => boolean): void {
+    for (const reservation of [...this.#reservations.values()].filter(({ kind }) => kind === 'bound')) {
+      const { uid } = reservation;
+      const since = this.#missing.get(uid) ?? { sinceSeconds: undefined, deletedSeconds: undefined };
+      this.#missing.set(uid, since);
+      since.sinceSeconds = isReporting(this.#nodeOf.get(uid) ?? '') ? (since.sinceSeconds ?? nowSeconds) : undefined;
+      const grace = this.#graceSeconds.get(uid);
+      if (grace !== undefined) since.deletedSeconds ??= nowSeconds;
+      const { sinceSeconds = nowSeconds, deletedSeconds = nowSeconds } = since;
+      if (nowSeconds - sinceSeconds < REPORTING_SECONDS && nowSeconds - deletedSeconds <= (grace ?? 0)) continue;
+      this.#settled.add(uid);
+      this.#end(reservation, 'not-reported');
+    }
+  }
+
+  /** Ends what a complete list of pods that are bound and pending does not contain. @param isKnown by another list */
+  listed(uids: ReadonlySet<string>, isKnown: (uid: string) => boolean): void {
+    for (const { uid, kind } of [...this.#reservations.values()])
+      if (kind === 'bound' && !uids.has(uid) && !isKnown(uid)) this.deleted(uid);
+  }
+
   #tentative(): Reservation<P>[] {
     return [...this.#reservations.values()].filter(({ kind }) => kind === 'tentative');
   }
 
-  #sawBound({ uid, pod, version }: PodObservation<P>, node: string): void {
+  #sawBound({ uid, pod, version, graceSeconds }: PodObservation<P>, node: string): void {
     const before = this.#reservations.get(uid);
     this.#nodeOf.set(uid, node);
+    if (graceSeconds !== undefined) this.#graceSeconds.set(uid, graceSeconds);
     if (this.#settled.has(uid) || this.#options.isShown(node, uid, pod)) {
       this.#settled.add(uid);
       if (before) this.#end(before, 'shown');
@@ -142,6 +188,7 @@ export class Reservations<P> {
     else {
       if (before) this.#end(before, 'bound-elsewhere');
       this.#open({ uid, kind: 'bound', pod, places: new Map([[node, undefined]]), version, expires: undefined });
+      if (this.assumedOn(node, uid).length > 0) this.#unexpected.set(node, this.#lastId);
     }
   }
 
@@ -171,6 +218,7 @@ export class Reservations<P> {
     if (reservation) this.#end(reservation, end);
     this.#nodeOf.delete(uid);
     this.#settled.delete(uid);
+    this.#graceSeconds.delete(uid);
   }
 
   #open(reservation: Omit<Reservation<P>, 'id'>): void {
@@ -201,8 +249,11 @@ export class Reservations<P> {
 
   #release({ uid }: Reservation<P>, node: string): void {
     const left = this.#assumed.get(node)?.filter((one) => one.uid !== uid) ?? [];
-    if (left.length === 0) this.#assumed.delete(node);
-    else this.#assumed.set(node, left);
+    if (left.length > 0) this.#assumed.set(node, left);
+    else {
+      this.#assumed.delete(node);
+      this.#unexpected.delete(node);
+    }
     this.#options.onAssumed?.(node);
   }
 
@@ -222,6 +273,7 @@ export class Reservations<P> {
 
   #remove(reservation: Reservation<P>): void {
     this.#reservations.delete(reservation.uid);
+    this.#missing.delete(reservation.uid);
     for (const node of reservation.places.keys()) this.#release(reservation, node);
   }
 }

@@ -1,12 +1,15 @@
 import { EventEmitter } from 'node:events';
 import type { NodeTopologyStatus, RefusedStart } from '../../kube/node-topology.ts';
+import { BoundedMap } from '../../model/bounded-map.ts';
 import { lastingCpus } from '../../model/kubelet/pod-request.ts';
+import type { PodInFlight } from '../../model/placement/needs.ts';
+import { isRefusedAnyway } from '../../model/placement/place.ts';
 import { checkReport, faultOfError, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
 import type { Reservation, ReservationEnd } from '../../model/reservations/reservation.ts';
 import { Reservations } from '../../model/reservations/reservations.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import { Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
+import { type ClusterNode, Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
@@ -22,8 +25,11 @@ export interface StateEvents {
   readonly waiting: [pod: PodView];
   /** A pod is on a node and has not started. Also announced when that pod changes. */
   readonly starting: [pod: PodView];
-  /** A pod was predicted to fit on its node, and the kubelet rejected it or the agent refused to start it. */
-  readonly rejected: [pod: PodView];
+  /**
+   * A pod was predicted to fit on its node, and the kubelet rejected it or the agent refused to start it. Explained: by
+   * another pod that was not predicted, and has been bound to the node since.
+   */
+  readonly rejected: [pod: PodView, isExplained: boolean];
   readonly reservationEnded: [reservation: Reservation<PodNeeds>, end: ReservationEnd];
   /** The labels and conditions that a node should have may have changed. */
   readonly nodeFacts: [node: string];
@@ -36,6 +42,8 @@ export interface ObservedNode extends NodeFacts {
   readonly labels?: ReadonlyMap<string, string>;
 }
 
+const MAX_REFUSED_ANYWAY = 4096;
+
 /** From watches and filter calls. No I/O. */
 export class ClusterState extends EventEmitter<StateEvents> {
   readonly fleet: Fleet;
@@ -46,6 +54,8 @@ export class ClusterState extends EventEmitter<StateEvents> {
   readonly #facts = new Map<string, NodeFacts>();
   readonly #faults = new Map<string, ReportFault>();
   readonly #quarantines = new Durations();
+  /** By the shape of the node and the key of the pod's needs. */
+  readonly #refusedAnyway = new BoundedMap<string, boolean>(MAX_REFUSED_ANYWAY);
   readonly #log: ExtenderLogger;
 
   constructor(log: ExtenderLogger, nearest = false) {
@@ -61,6 +71,18 @@ export class ClusterState extends EventEmitter<StateEvents> {
       onEnd: (reservation, end) => this.emit('reservationEnded', reservation, end),
     });
     this.lostPlaces = new LostPlaces(this.fleet, this.reservations);
+  }
+
+  /** Pods in flight on a node. @param except the uid of a pod */
+  inFlightOn(name: string, except?: string): (PodNeeds & PodInFlight)[] {
+    const node = this.fleet.get(name);
+    if (node === undefined || node.reservations === 0) return [];
+    return this.reservations.assumedOn(name, except).flatMap((reservation) => {
+      const { pod } = reservation;
+      if (isPromised(reservation, name)) return [pod];
+      // Even one that would take CPUs is never a reason to refuse the node.
+      return this.#isRefusedAnyway(node, pod) ? [] : [{ ...pod, promised: false }];
+    });
   }
 
   startingOn(node: string): PodView[] {
@@ -79,9 +101,11 @@ export class ClusterState extends EventEmitter<StateEvents> {
       return;
     }
     // Asked before the rejection ends the reservation. The node of a pod that named it itself was not predicted.
-    const wasPredicted = this.reservations.of(after.kubeletUid)?.places.get(after.node ?? '') !== undefined;
+    const reservation = this.reservations.of(after.kubeletUid);
+    const wasPredicted = reservation !== undefined && isPromised(reservation, after.node ?? '');
+    const isExplained = this.reservations.hasUnexpected(after.node ?? '', after.kubeletUid);
     if (after.needs.exclusive) this.reservations.observe({ ...after, uid: after.kubeletUid, pod: after.needs });
-    if (after.rejected !== undefined && wasPredicted && synced) this.emit('rejected', after);
+    if (after.rejected !== undefined && wasPredicted && synced) this.emit('rejected', after, isExplained);
     if (before !== undefined && before.node === undefined && after.node !== undefined) this.emit('bound', after);
     if (after.terminal || after.node !== undefined || after.deleting) this.emit('settled', after.uid);
     else if (after.mayBeRefused) this.emit('waiting', after);
@@ -179,7 +203,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
     if (fresh.size === 0) return;
     for (const pod of this.startingOn(node)) {
       if (!fresh.has(`${pod.namespace}/${pod.name}`) || this.hostRefusals.of(node, pod) === undefined) continue;
-      this.emit('rejected', pod);
+      this.emit('rejected', pod, this.reservations.hasUnexpected(node, pod.kubeletUid));
       this.emit('starting', pod);
     }
   }
@@ -191,15 +215,26 @@ export class ClusterState extends EventEmitter<StateEvents> {
     for (const pod of this.startingOn(node)) if (lost.has(pod.uid)) this.emit('starting', pod);
   }
 
+  #isRefusedAnyway({ shape, quarantined }: ClusterNode, pod: PodNeeds): boolean {
+    if (shape === undefined || quarantined) return false;
+    return this.#refusedAnyway.getOrCreate(`${shape.id} ${pod.key}`, () => isRefusedAnyway(pod, shape.empty));
+  }
+
   /** CPUs become free when a reservation ends, and on the nodes that it leaves when it is narrowed to one. */
   #assumedChanged(node: string): void {
     const before = this.fleet.get(node)?.reservations ?? 0;
     const assumed = this.reservations.assumedOn(node);
     this.lostPlaces.changed(node);
-    const cpus = assumed.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
+    const promised = assumed.filter((reservation) => isPromised(reservation, node));
+    const cpus = promised.reduce((sum, { pod }) => sum + lastingCpus(pod.request), 0);
     this.fleet.setReservations(node, assumed.length, cpus);
     if (assumed.length < before) this.emit('improved', node);
   }
+}
+
+/** Whether the pod was predicted to fit on the node. A pod that named it itself, and a static pod, were not. */
+function isPromised({ places }: Reservation<PodNeeds>, node: string): boolean {
+  return places.get(node) !== undefined;
 }
 
 /** From that node's report only: the author of an image can forge a container's status. */

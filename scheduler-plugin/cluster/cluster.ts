@@ -26,8 +26,9 @@ import { createSlices, sleep } from '../../runtime/time.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
 import type { LeaseView } from './dpu-health.ts';
+import { trustedShape } from './fleet.ts';
 import type { NeedsReader } from './pod-needs.ts';
-import { type ObservedPod, observedPod, type PodView, podViewOf } from './pod-view.ts';
+import { type ObservedPod, observedPod, type PodView, podViewOf, unreadablePodView } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
 export interface WrittenFacts extends NodeFacts {
@@ -100,6 +101,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
         this.emit('pod', pod);
         return podViewOf(pod, reader);
       },
+      whenUnreadable: unreadablePodView,
       budget: new TenantBudget(MAX_POD_BYTES),
       onChange: ({ before, after }) => state.podChanged(before, after, this.#pods.synced),
     });
@@ -166,21 +168,31 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     return this.#pods.lastHeard ?? Number.NEGATIVE_INFINITY;
   }
 
+  /** Whether the node's report is current. */
+  isReporting(name: string): boolean {
+    const node = this.state.fleet.get(name);
+    return node?.agentRenewed === true && trustedShape(node) !== undefined;
+  }
+
   /** Bypasses the watch: pods that another kube-scheduler bound a moment ago are then known. @throws KubeError */
   async catchUp(signal: AbortSignal): Promise<void> {
     const { client, reader } = this.#options;
     const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
     const slices = createSlices();
+    const listed = new Set<string>();
     for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE_PODS, signal })) {
       for (const item of items ?? []) {
         await slices.run(() => {
           const pod = observedPod.safeParse(item);
-          const view = pod.success ? podViewOf(pod.data, reader) : undefined;
+          const view = pod.success ? podViewOf(pod.data, reader) : unreadablePodView(item, undefined);
           if (!view?.needs.exclusive) return;
+          listed.add(view.kubeletUid);
           this.state.reservations.observe({ ...view, uid: view.kubeletUid, pod: view.needs });
         });
       }
     }
+    const watched = new Set([...this.pods.values()].map((pod) => pod?.kubeletUid));
+    this.state.reservations.listed(listed, (uid) => watched.has(uid));
   }
 
   #nodeChanged({ key, before, after }: Change<WrittenFacts>): void {

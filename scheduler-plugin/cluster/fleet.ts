@@ -135,7 +135,7 @@ export class Fleet {
     node.owned = owned;
     node.usage = usage;
     node.load = `${shape.id} ${owned}${usage}`;
-    node.free = freeCpusOf(shape.empty, owned);
+    node.free = freeCpusOf(shape.empty, owned, usage);
     node.assignments = owners.map(({ podUID, container, cpus }) => ({ podUID, container, cpus }));
   }
 

@@ -20,6 +20,7 @@ interface Exclusion {
   /** Before this time, a changed report does not end the exclusion. */
   readonly earliest: number;
   readonly latest: number;
+  readonly isExplained: boolean;
 }
 
 export interface NodeExclusionsOptions {
@@ -29,35 +30,58 @@ export interface NodeExclusionsOptions {
   readonly now: () => number;
 }
 
+/** No namespace has this name. */
+const ALL_NAMESPACES = '';
+
 /**
  * Nodes that refused a pod that was predicted to fit get no more pods with equal needs: else the node would stay the
- * first choice for the pod's successor. An exclusion ends after a time, or when the node's report changes; if such a
- * change did not help last time, only after the time of the last.
+ * first choice for the pod's successor.
+ *
+ * Owner: the namespace of the refused pod, for whose pods alone the node is excluded. It is excluded for all if pods of
+ * two namespaces were refused and no other pod explains that: a tenant can bind a pod to the node by hand, so that its
+ * kubelet refuses another one of hers. End: a time, or the node's next report that differs; if such a change did not
+ * help last time, only the time of the last.
  */
 export class NodeExclusions {
   readonly #options: NodeExclusionsOptions;
-  /** By node, and by the key of the needs, oldest first. */
-  readonly #nodes = new Map<string, BoundedMap<string, Exclusion>>();
+  /** By node, by namespace, and by the key of the needs, oldest first. */
+  readonly #nodes = new Map<string, Map<string, BoundedMap<string, Exclusion>>>();
 
   constructor(options: NodeExclusionsOptions) {
     this.#options = options;
   }
 
   /** Why the node gets no pods with these needs for now, or undefined. */
-  refusalOf(node: ClusterNode, { key }: Pick<PodNeeds, 'key'>): Refused | undefined {
-    const exclusion = this.#nodes.get(node.name)?.get(key);
-    return exclusion !== undefined && this.#holds(exclusion, node) ? exclusion.refused : undefined;
+  refusalOf(node: ClusterNode, { key, namespace }: Pick<PodNeeds, 'key' | 'namespace'>): Refused | undefined {
+    const scopes = this.#nodes.get(node.name);
+    if (scopes === undefined) return undefined;
+    const exclusions = [namespace, ALL_NAMESPACES].map((scope) => scopes.get(scope)?.get(key));
+    return exclusions.find((exclusion) => exclusion !== undefined && this.#holds(exclusion, node))?.refused;
   }
 
-  /** Its kubelet rejected the pod at admission, or else its agent refused to start it. */
-  add(pod: PodView): void {
-    const { node: nodeName = '', needs, rejected } = pod;
-    const { key } = needs;
-    const { fleet, onEnd, log, now } = this.#options;
-    const node = fleet.get(nodeName);
+  /**
+   * Its kubelet rejected the pod at admission, or else its agent refused to start it.
+   * @param isExplained whether another pod that was not predicted has been bound to the node since the prediction
+   */
+  add(pod: PodView, isExplained: boolean): void {
+    const { node: nodeName = '', namespace, needs } = pod;
+    const node = this.#options.fleet.get(nodeName);
     if (node === undefined) return;
     this.#sweep();
-    const kinds = this.#nodes.get(nodeName) ?? new BoundedMap<string, Exclusion>(MAX_KINDS);
+    this.#exclude(node, pod, namespace, isExplained);
+    const scopes = this.#nodes.get(nodeName) ?? new Map<string, BoundedMap<string, Exclusion>>();
+    const unexplained = [...scopes].filter(
+      ([scope, kinds]) => scope !== ALL_NAMESPACES && kinds.get(needs.key)?.isExplained === false,
+    );
+    if (!isExplained && unexplained.length > 1) this.#exclude(node, pod, ALL_NAMESPACES, false);
+  }
+
+  #exclude(node: ClusterNode, pod: PodView, scope: string, isExplained: boolean): void {
+    const { needs, rejected } = pod;
+    const { key } = needs;
+    const { onEnd, log, now } = this.#options;
+    const scopes = this.#nodes.get(node.name) ?? new Map<string, BoundedMap<string, Exclusion>>();
+    const kinds = scopes.get(scope) ?? new BoundedMap<string, Exclusion>(MAX_KINDS);
     const before = kinds.get(key);
     // The pod was on its way when an earlier one was refused.
     if (before !== undefined && this.#holds(before, node)) return;
@@ -69,12 +93,13 @@ export class NodeExclusions {
       rejected === undefined
         ? refuse('refused-on-host', 'the node’s agent has refused such a pod')
         : refuse('refused-by-kubelet', `its kubelet refused a pod of this shape: ${rejected}`);
-    kinds.set(key, { refused, load: node.load, seconds, earliest, latest });
-    this.#nodes.set(nodeName, kinds);
+    kinds.set(key, { refused, load: node.load, seconds, earliest, latest, isExplained });
+    this.#nodes.set(node.name, scopes.set(scope, kinds));
     for (const end of [minimum, seconds]) {
-      if (end > 0) setTimeout(() => onEnd(nodeName), (end + 0.1) * 1000).unref();
+      if (end > 0) setTimeout(() => onEnd(node.name), (end + 0.1) * 1000).unref();
     }
-    const fields = { node: nodeName, ...namesOf(pod), rejection: rejected, reason: refused.text };
+    const namespace = scope === ALL_NAMESPACES ? 'all' : scope;
+    const fields = { node: node.name, ...namesOf(pod), namespace, rejection: rejected, reason: refused.text };
     log.warn({ ...fields, excludedSeconds: seconds }, 'node excluded for such pods');
   }
 
@@ -85,9 +110,12 @@ export class NodeExclusions {
 
   #sweep(): void {
     const now = this.#options.now();
-    for (const [node, kinds] of this.#nodes) {
-      for (const [key, { latest }] of kinds) if (now - latest > MEMORY_SECONDS) kinds.delete(key);
-      if (kinds.size === 0) this.#nodes.delete(node);
+    for (const [node, scopes] of this.#nodes) {
+      for (const [scope, kinds] of scopes) {
+        for (const [key, { latest }] of kinds) if (now - latest > MEMORY_SECONDS) kinds.delete(key);
+        if (kinds.size === 0) scopes.delete(scope);
+      }
+      if (scopes.size === 0) this.#nodes.delete(node);
     }
   }
 }

@@ -15,6 +15,7 @@ export type DpuScope = 'all' | 'attached';
 export interface PodNeeds extends PlacementNeeds {
   /** Equal for pods with equal needs: see needsKey. */
   readonly key: string;
+  readonly namespace: string;
   readonly exclusive: boolean;
   /** Whether the node's DPU would provide its network. */
   readonly dpu: boolean;
@@ -45,7 +46,7 @@ export class NeedsReader {
     const needs = needsOf(pod, this.#dpuScope, this.#dpuExempt);
     const id = `${needs.key}${needs.dpu}${needs.request.guaranteed}${needs.interfaces}`;
     const shared = this.#shared.getOrCreate(id, () => needs);
-    return { ...shared, request: { ...shared.request, uid: needs.request.uid } };
+    return { ...shared, namespace: needs.namespace, request: { ...shared.request, uid: needs.request.uid } };
   }
 }
 
@@ -70,10 +71,18 @@ function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): Po
   return {
     ...needs,
     key: needsKey(needs),
+    namespace: pod.metadata.namespace ?? '',
     exclusive: isExclusive(needs),
     dpu: needsDpu(pod, dpuScope, dpuExempt),
     interfaces: JSON.stringify(needs.networks.map(({ name }) => name)),
   };
+}
+
+/** Of a pod of which only the number of its exclusive CPUs is known. */
+export function needsOfCpus(uid: string, namespace: string, cpus: number): PodNeeds {
+  const container = { name: '', kind: 'app', cpus, devices: new Map(), memory: new Map() } as const;
+  const needs = { request: { uid, guaranteed: true, containers: [container] }, networks: [] };
+  return { ...needs, key: needsKey(needs), namespace, exclusive: true, dpu: false, interfaces: '[]' };
 }
 
 /**

@@ -1,17 +1,22 @@
-import type * as z from 'zod';
-import { word } from '../../kube/bounds.ts';
-import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import * as z from 'zod';
+import { name, uid, word } from '../../kube/bounds.ts';
+import { observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { ParseError } from '../../model/errors.ts';
+import { resultOrNone } from '../../model/json.ts';
 import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
 import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
-import { limitAmounts, type NeedsReader, type PodNeeds } from './pod-needs.ts';
+import { integralCpus } from '../../model/quantity.ts';
+import { limitAmounts, type NeedsReader, needsOfCpus, type PodNeeds } from './pod-needs.ts';
 
 /** Without the messages of its containers' statuses, which a tenant may have written. */
 export const observedPod = podSchema
   .extend({
-    metadata: objectMeta.extend({ creationTimestamp: word.optional() }),
+    metadata: observedMeta.extend({
+      creationTimestamp: word.optional(),
+      deletionGracePeriodSeconds: z.number().optional().catch(undefined),
+    }),
     status: podStatus.omit({ message: true }).nullish(),
   })
   .superRefine(limitAmounts);
@@ -33,6 +38,8 @@ export interface PodView {
   readonly pending: boolean;
   readonly terminal: boolean;
   readonly deleting: boolean;
+  /** While it is being deleted. */
+  readonly graceSeconds: number | undefined;
   readonly launcher: boolean;
   /** Whether the scheduler has given up the node that it had chosen. */
   readonly dropped: boolean;
@@ -70,7 +77,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   const phase = status.phase ?? 'Pending';
   const terminal = TERMINAL.has(phase);
   const rejected = phase === 'Failed' && ADMISSION.test(status.reason ?? '') ? status.reason : undefined;
-  if (metadata.uid === undefined || (terminal && rejected === undefined)) return undefined;
+  if (metadata.uid === undefined || (terminal && rejected === undefined) || isForgedMirror(pod)) return undefined;
   const node = filled(spec.nodeName);
   const pending = phase === 'Pending';
   const condition = node === undefined ? unscheduledCondition(status) : undefined;
@@ -92,6 +99,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
     pending,
     terminal,
     deleting: deletionTimestamp !== undefined,
+    graceSeconds: graceSecondsOf(pod),
     launcher: isLauncher(metadata),
     dropped: condition !== undefined && condition.message?.startsWith(NO_NODE_FITS) !== true,
     mayBeRefused,
@@ -99,6 +107,72 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
     since: node === undefined ? metadata.creationTimestamp : undefined,
     padding: paddingOf(metadata),
     needs,
+  };
+}
+
+const rawText = z.string().optional().catch(undefined);
+const rawAmounts = z.object({ cpu: z.union([z.string(), z.number()]).transform(String).optional() });
+const rawContainers = z
+  .array(
+    z.object({ resources: z.object({ requests: rawAmounts.optional(), limits: rawAmounts.optional() }).optional() }),
+  )
+  .optional()
+  .catch(undefined);
+/** What the API server guarantees of every pod. */
+const rawPod = z.object({
+  metadata: z.object({
+    uid,
+    namespace: name,
+    name,
+    resourceVersion: word,
+    deletionTimestamp: rawText,
+    deletionGracePeriodSeconds: z.number().optional().catch(undefined),
+  }),
+  spec: z.object({ nodeName: name.optional(), containers: rawContainers, initContainers: rawContainers }),
+  status: z.object({ phase: word, qosClass: word.optional() }),
+});
+
+/**
+ * A pod that cannot be read, and may hold CPUs anyway: its last readable form, else only its exclusive CPUs on its
+ * node. @returns undefined if it holds nothing
+ */
+export function unreadablePodView(object: unknown, before: PodView | undefined): PodView | undefined {
+  const { data: raw } = rawPod.safeParse(object);
+  if (raw === undefined) return before;
+  const { metadata, spec, status } = raw;
+  const node = filled(spec.nodeName);
+  if (TERMINAL.has(status.phase)) return undefined;
+  const current = {
+    version: metadata.resourceVersion,
+    node,
+    pending: status.phase === 'Pending',
+    deleting: metadata.deletionTimestamp !== undefined,
+    graceSeconds: graceSecondsOf(raw),
+  };
+  if (before?.uid === metadata.uid) return { ...before, ...current };
+  const containers = [...(spec.initContainers ?? []), ...(spec.containers ?? [])];
+  const cpus = containers.reduce((sum, { resources }) => {
+    const text = resources?.requests?.cpu ?? resources?.limits?.cpu ?? '0';
+    return sum + (resultOrNone(() => integralCpus(text)) ?? 0);
+  }, 0);
+  if (node === undefined || status.qosClass !== 'Guaranteed' || cpus === 0) return undefined;
+  const { uid: podUid, namespace, name: podName } = metadata;
+  return {
+    ...current,
+    uid: podUid,
+    kubeletUid: podUid,
+    namespace,
+    name: podName,
+    vmi: undefined,
+    nominated: undefined,
+    terminal: false,
+    launcher: false,
+    dropped: false,
+    mayBeRefused: false,
+    rejected: undefined,
+    since: undefined,
+    padding: 0,
+    needs: needsOfCpus(podUid, namespace, cpus),
   };
 }
 
@@ -111,12 +185,27 @@ function filled(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
+const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 /** An MD5 sum, which no API server's uid is (pkg/kubelet/config/common.go). */
 const STATIC_UID = /^[0-9a-f]{32}$/;
 
 function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
   const uid = annotations['kubernetes.io/config.hash'] ?? '';
-  return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
+  return annotations[MIRROR_ANNOTATION] !== undefined && STATIC_UID.test(uid) ? uid : undefined;
+}
+
+interface Deletable {
+  readonly metadata: Pick<ObservedPod['metadata'], 'deletionTimestamp' | 'deletionGracePeriodSeconds'>;
+}
+
+function graceSecondsOf({ metadata }: Deletable): number | undefined {
+  return metadata.deletionTimestamp === undefined ? undefined : (metadata.deletionGracePeriodSeconds ?? 0);
+}
+
+/** No kubelet takes a mirror pod that it has not made itself, and no one can make a pod a mirror pod later. */
+function isForgedMirror({ metadata, spec }: ObservedPod): boolean {
+  if (metadata.annotations?.[MIRROR_ANNOTATION] === undefined) return false;
+  return !metadata.ownerReferences?.some(({ kind, name }) => kind === 'Node' && name === spec.nodeName);
 }
 
 function unscheduledCondition({ conditions }: Status) {

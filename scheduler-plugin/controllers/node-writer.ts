@@ -14,6 +14,7 @@ import type { WrittenFacts } from '../cluster/cluster.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
 import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
+import { Retries } from './evictions.ts';
 
 type ConditionStatus = 'True' | 'False' | 'Unknown';
 
@@ -30,9 +31,8 @@ export interface NodeWriterOptions {
 
 const MERGE = 'application/merge-patch+json';
 const STRATEGIC = 'application/strategic-merge-patch+json';
-/** Milliseconds between two nodes, and after a failure. */
+/** Milliseconds between two nodes. */
 const WRITE_INTERVAL_MILLISECONDS = 20;
-const RETRY_MILLISECONDS = 5000;
 const DPU_REASONS: Readonly<Record<LeaseState, string>> = {
   alive: 'LeaseRenewed',
   dead: 'LeaseExpired',
@@ -45,10 +45,12 @@ export class NodeWriter {
   readonly #options: NodeWriterOptions;
   readonly #problems: ProblemLog<ExtenderMessages>;
   readonly #queue = new Set<string>();
+  /** Of each Node that refuses a patch: it does not delay the others. */
+  readonly #retries = new Retries();
   #timer: NodeJS.Timeout | undefined;
   #isWriting = false;
-  /** By node, until the watch shows it. */
-  readonly #written = new Map<string, string>();
+  /** The status that was written and the one before it, by node, until the watch shows any other than that one. */
+  readonly #written = new Map<string, { readonly status: string; readonly before: string | undefined }>();
 
   constructor(options: NodeWriterOptions) {
     this.#options = options;
@@ -80,6 +82,7 @@ export class NodeWriter {
   }
 
   stop(): void {
+    this.#retries.stop();
     this.#queue.clear();
   }
 
@@ -94,19 +97,18 @@ export class NodeWriter {
     if (node === undefined || !this.#options.active()) return;
     this.#queue.delete(node);
     this.#isWriting = true;
-    let wait = WRITE_INTERVAL_MILLISECONDS;
     try {
       await this.#reconcile(node);
+      this.#retries.forget(node);
       this.#problems.recovered();
     } catch (err) {
       if (!isNotFound(err)) {
         this.#logFailure(err, node);
-        this.#queue.add(node);
-        wait = RETRY_MILLISECONDS;
+        this.#retries.failed(node, () => this.requeue(node));
       }
     }
     this.#isWriting = false;
-    this.#schedule(wait);
+    this.#schedule(WRITE_INTERVAL_MILLISECONDS);
   }
 
   async #reconcile(node: string): Promise<void> {
@@ -125,8 +127,8 @@ export class NodeWriter {
     // A merge patch would replace the kubelet's conditions.
     await client.patch(`${path}/status`, STRATEGIC, { status: { conditions } }, { query: { fieldManager: SERVICE } });
     if (agent === undefined) return;
-    const wasSilent = (this.#written.get(node) ?? facts.agentReady) === 'False';
-    this.#written.set(node, agent.status);
+    const wasSilent = (this.#written.get(node)?.status ?? facts.agentReady) === 'False';
+    this.#written.set(node, { status: agent.status, before: facts.agentReady });
     if (agent.status === 'False' || wasSilent) announce(node, agent.status === 'True');
   }
 
@@ -144,12 +146,13 @@ export class NodeWriter {
   }
 
   #agentCondition(name: string, { agentReady }: WrittenFacts) {
-    if (agentReady === this.#written.get(name)) this.#written.delete(name);
+    // The watch shows the write, or that of another writer.
+    if (agentReady !== this.#written.get(name)?.before) this.#written.delete(name);
     const node = this.#options.fleet.get(name);
     // A replica that has just started has observed no renewal yet.
     if (node === undefined || !(node.stale || node.agentRenewed)) return undefined;
     const status = node.stale ? 'False' : 'True';
-    if (status === (this.#written.get(name) ?? agentReady)) return undefined;
+    if (status === (this.#written.get(name)?.status ?? agentReady)) return undefined;
     const lease = `the Lease ${AGENT_LEASE_PREFIX}${name}`;
     const message = node.stale ? `the agent has not renewed ${lease} in time` : `the agent renews ${lease}`;
     const reason = node.stale ? 'LeaseExpired' : 'LeaseRenewed';

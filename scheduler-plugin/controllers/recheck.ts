@@ -6,6 +6,8 @@ import { FairQueue } from './fair-queue.ts';
 
 export interface RecheckOptions {
   readonly wouldFit: (needs: PodNeeds, node: string) => boolean;
+  /** Whether the node is excluded for pods of this namespace. */
+  readonly isExcluded: (needs: PodNeeds, node: string) => boolean;
   readonly active: () => boolean;
   /** Changes the node's annotation. @returns whether that succeeded; if not, it is retried */
   readonly touch: (node: string) => Promise<boolean>;
@@ -188,7 +190,7 @@ export class Recheck {
    * touched recently for a pod is checked again when the next touch for it is due.
    */
   #servedBy(node: string, until: number): WaitingPod[] | undefined {
-    const { now } = this.#options;
+    const { isExcluded, now } = this.#options;
     if (now() >= until) return undefined;
     const fits = this.#checking?.node === node ? this.#checking.fits : new Map<string, boolean>();
     this.#checking = { node, fits };
@@ -200,6 +202,7 @@ export class Recheck {
         next = Math.min(next, due);
         continue;
       }
+      if (isExcluded(pod.needs, node)) continue;
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
       if (!fits.has(kind) && fits.size < MAX_KINDS) {
         if (now() >= until) return undefined;

@@ -44,6 +44,7 @@ export const schedulingPod = pod
   .superRefine(limitAmounts);
 export type SchedulingPod = z.infer<typeof schedulingPod>;
 
+const identified = z.object({ metadata: z.object({ uid: z.string().min(1) }) });
 const nodeName = z.string().max(MAX_NAME_CHARACTERS);
 /** z.array would create an object for each of thousands of names: a sixth of the memory that a call leaves behind. */
 export const nodeNames = z.custom<readonly string[]>(
@@ -56,14 +57,21 @@ export const nodeNames = z.custom<readonly string[]>(
 const node = z.looseObject({ metadata: z.looseObject({ name: nodeName }) });
 export type NodeObject = z.infer<typeof node>;
 
+/** For a pod that exceeds a limit or has an unknown form. No later attempt would read it. */
+export class UnreadablePod extends PlumblineError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('unreadable-pod', `the pod cannot be read: ${message}`, options);
+  }
+}
+
 const extenderArgs = z.object({
-  Pod: schedulingPod,
+  Pod: z.unknown(),
   NodeNames: nodeNames.nullish(),
   Nodes: z.object({ items: list(node, MAX_NODES).nullish() }).nullish(),
 });
 
 export interface ExtenderArgs {
-  readonly pod: SchedulingPod;
+  readonly pod: SchedulingPod | UnreadablePod;
   readonly names: readonly string[];
   /** From a scheduler with nodeCacheCapable: false. */
   readonly nodes: readonly NodeObject[] | undefined;
@@ -71,7 +79,7 @@ export interface ExtenderArgs {
 
 /** @throws ArgsError if the body is not ExtenderArgs, has both or neither of Nodes and NodeNames, or no uid */
 export function parseExtenderArgs(body: unknown): ExtenderArgs {
-  const { Pod: pod, NodeNames, Nodes } = parseBody(extenderArgs, body, 'ExtenderArgs');
+  const { Pod, NodeNames, Nodes } = parseBody(extenderArgs, body, 'ExtenderArgs');
   if (NodeNames != null && Nodes?.items != null) {
     throw new ArgsError('both Nodes and NodeNames are set: expected one');
   }
@@ -82,9 +90,11 @@ export function parseExtenderArgs(body: unknown): ExtenderArgs {
       'neither NodeNames nor Nodes is set: set nodeCacheCapable: true in the extender’s configuration',
     );
   }
-  if (pod.metadata.uid === undefined || pod.metadata.uid === '') {
+  if (identified.safeParse(Pod).data?.metadata.uid === undefined) {
     throw new ArgsError('Pod.metadata.uid is missing: the extender identifies pods by uid');
   }
+  const parsed = schedulingPod.safeParse(Pod);
+  const pod = parsed.success ? parsed.data : new UnreadablePod(issuesText(parsed.error));
   return { pod, names, nodes };
 }
 

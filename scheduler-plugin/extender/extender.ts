@@ -1,5 +1,6 @@
 import type { Pod } from '../../kube/resources.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
+import { ParseError, PlumblineError } from '../../model/errors.ts';
 import { vmiNameOf } from '../../model/launcher/recognize.ts';
 import { LOWEST_SCORE, type NodeVerdict, type UnpredictablePolicy } from '../../model/placement/verdict.ts';
 import {
@@ -13,13 +14,15 @@ import type { Cluster } from '../cluster/cluster.ts';
 import type { ClusterState } from '../cluster/cluster-state.ts';
 import { type ClusterNode, sharesCpusOn } from '../cluster/fleet.ts';
 import type { NeedsReader, PodNeeds } from '../cluster/pod-needs.ts';
+import type { Lookahead } from '../controllers/lookahead.ts';
 import type { Recheck } from '../controllers/recheck.ts';
 import type { DecisionLog, Decisions } from '../filter/decisions.ts';
 import { Filter, type FilterAnswer, type FilterOutcome } from '../filter/filter.ts';
 import type { NodeVerdicts } from '../filter/node-verdicts.ts';
+import { Refusals } from '../filter/refusals.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
-import { type ExtenderArgs, softTopologyKeys, waitsToBind } from './args.ts';
+import { type ExtenderArgs, softTopologyKeys, UnreadablePod, waitsToBind } from './args.ts';
 
 /** The caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
@@ -34,6 +37,7 @@ export interface NodeExplanation {
 export interface ExtenderOptions {
   readonly state: ClusterState;
   readonly verdicts: NodeVerdicts;
+  readonly lookahead: Pick<Lookahead, 'add' | 'settled'>;
   readonly recheck: Pick<Recheck, 'waits' | 'settled' | 'neverOffered'>;
   readonly reader: NeedsReader;
   readonly decisions: Decisions;
@@ -79,9 +83,11 @@ export class Extender {
   /** @param waiting number of other calls that wait for an answer @throws NotNow, ParseError */
   filter({ pod, names }: ExtenderArgs, waiting: number): FilterOutcome {
     this.assertActive();
-    const { cluster, verdicts, answers, reservationTimeout } = this.#options;
+    const needs = this.#readNeeds(pod);
+    if (pod instanceof UnreadablePod) return refusedOnAll(names, pod.message);
+    if (needs instanceof PlumblineError) return refusedOnAll(names, needs.message);
+    const { cluster, verdicts, lookahead, answers, reservationTimeout } = this.#options;
     const { fleet, reservations } = this.state;
-    const needs = this.needsOf(pod);
     const { uid } = needs.request;
     const { namespace = '', name, resourceVersion: version = '' } = pod.metadata;
     // A reservation whose pod may be bound since must not expire.
@@ -99,9 +105,11 @@ export class Extender {
       answersFor: (candidates: number) => answerLimit(answers, candidates, others),
     };
     const { result: predicted, notChecked } = verdicts.withinTime(names.length, () => this.#filter.filter(call));
-    // What is cached now is not predicted again, so the next attempt reaches further nodes.
-    if (predicted.answers.length === 0 && notChecked > 0)
-      throw new NotNow(`${notChecked} nodes were not checked in time; try again`);
+    if (predicted.answers.length === 0 && notChecked.length > 0) {
+      lookahead.add(needs, notChecked);
+      throw new NotNow(`${notChecked.length} nodes were not checked in time; try again`);
+    }
+    lookahead.settled(needs);
     const isReserved = ({ node }: FilterAnswer) => takesCpusOn(fleet.get(node), needs);
     const outcome = takesOne ? withBestOf(predicted, isReserved) : predicted;
     if (needs.exclusive) {
@@ -120,8 +128,8 @@ export class Extender {
   prioritize({ pod, names }: ExtenderArgs): readonly { readonly Host: string; readonly Score: number }[] {
     this.assertActive();
     const { verdicts } = this.#options;
-    const needs = this.needsOf(pod);
-    if (!needs.exclusive) return [];
+    const needs = this.#readNeeds(pod);
+    if (needs instanceof PlumblineError || !needs.exclusive) return [];
     const reservation = this.state.reservations.of(needs.request.uid);
     const scoreOn = (name: string): number => {
       const scored = reservation?.places.get(name) ?? verdicts.verdict(needs, this.state.fleet.get(name));
@@ -146,6 +154,17 @@ export class Extender {
         cpus: places.get(node)?.cpus,
       })),
     }));
+  }
+
+  /** The error for a pod that exceeds a limit, or whose amounts or CPU mask are malformed. */
+  #readNeeds(pod: ExtenderArgs['pod']): PodNeeds | PlumblineError {
+    if (pod instanceof UnreadablePod) return pod;
+    try {
+      return this.needsOf(pod);
+    } catch (error) {
+      if (error instanceof ParseError) return error;
+      throw error;
+    }
   }
 
   #assertSynced(): void {
@@ -190,6 +209,13 @@ function assertRoomFor(reservations: Reservations<PodNeeds>, namespace: string):
   if (reservations.unbound >= MAX_RESERVATIONS) throw new NotNow('too many pods are in flight; try again');
   if (reservations.unboundIn(namespace) >= MAX_RESERVATIONS_OF_NAMESPACE)
     throw new NotNow('too many pods of this namespace are in flight; try again');
+}
+
+/** An error would be retried for ever, and each attempt delays the pods of others. */
+function refusedOnAll(names: readonly string[], text: string): FilterOutcome {
+  const refusals = new Refusals();
+  for (const name of names) refusals.add(name, { kind: 'other', text });
+  return { offered: names.length, answers: [], refusals };
 }
 
 function withBestOf(outcome: FilterOutcome, isReserved: (answer: FilterAnswer) => boolean): FilterOutcome {

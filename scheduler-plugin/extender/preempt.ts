@@ -14,16 +14,15 @@ export function preempt(extender: Extender, policy: UnpredictablePolicy, body: u
   const args = parseBody(extenderPreemptionArgs, body, 'ExtenderPreemptionArgs');
   extender.assertActive();
   const needs = extender.needsOf(args.Pod);
-  const { fleet, reservations } = extender.state;
+  const { fleet } = extender.state;
 
   const wouldHelp = (name: string, victims: ReadonlySet<string>): boolean => {
     const node = fleet.get(name);
     const host = node && fleet.host(node);
     if (host === undefined || !needs.exclusive || unpredictableFor(needs, host) !== undefined) return true;
-    const assumed = reservations
-      .assumedOn(name, needs.request.uid)
-      .filter(({ uid }) => !victims.has(uid))
-      .map(({ pod }) => pod);
+    const assumed = extender.state
+      .inFlightOn(name, needs.request.uid)
+      .filter(({ request }) => !victims.has(request.uid));
     return judgeHost(needs, withFreeResources(withoutPods(host, victims)), assumed, policy).fits;
   };
 

@@ -16,6 +16,7 @@ export interface Candidate {
 
 const TOO_FEW_CORES = refuse('too-few-whole-cores', 'too few free whole cores');
 const TOO_FEW_CPUS = refuse('too-few-cpus', 'too few free CPUs');
+const NO_COMMON_NODE = refuse('no-common-node', 'no NUMA node fits all resources');
 const NOT_NEAR = refuse('network-elsewhere', 'no room on the NUMA nodes of a required network');
 
 /** Whatever runs there. */
@@ -52,6 +53,8 @@ export class CoarseFilter {
     if (left !== undefined) {
       return { node, hasReservations: node.reservations > 0, lacksPreferred, wastesNetworks, left };
     }
+    if (need.alongside.length > 0 && coarseFit({ ...need, alongside: [] }, node.free, node.reservedCpus) !== undefined)
+      return NO_COMMON_NODE;
     const anywhere = need.cells && coarseFit({ ...need, cells: undefined }, node.free, node.reservedCpus);
     return anywhere === undefined ? short : NOT_NEAR;
   }

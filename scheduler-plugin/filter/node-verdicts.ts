@@ -22,7 +22,7 @@ import type { PodNeeds } from '../cluster/pod-needs.ts';
 import { PredictionCache } from './prediction-cache.ts';
 
 export interface NodeVerdictsOptions {
-  readonly state: Pick<ClusterState, 'fleet' | 'reservations' | 'lostPlaces'>;
+  readonly state: Pick<ClusterState, 'fleet' | 'inFlightOn' | 'lostPlaces'>;
   readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict'>;
   readonly unpredictable: UnpredictablePolicy;
@@ -49,7 +49,7 @@ export class NodeVerdicts {
   readonly #options: NodeVerdictsOptions;
   readonly #predictions: PredictionCache;
   #predictUntil = Number.POSITIVE_INFINITY;
-  #notChecked = 0;
+  #notChecked: string[] = [];
 
   constructor(options: NodeVerdictsOptions) {
     this.#options = options;
@@ -57,9 +57,9 @@ export class NodeVerdicts {
   }
 
   /** Makes a call whose exact predictions end after a time that depends on the number of nodes. */
-  withinTime<T>(nodes: number, call: () => T): { readonly result: T; readonly notChecked: number } {
+  withinTime<T>(nodes: number, call: () => T): { readonly result: T; readonly notChecked: readonly string[] } {
     this.#predictUntil = this.#options.now() + predictionSeconds(nodes);
-    this.#notChecked = 0;
+    this.#notChecked = [];
     try {
       return { result: call(), notChecked: this.#notChecked };
     } finally {
@@ -97,11 +97,13 @@ export class NodeVerdicts {
   exact(needs: PodNeeds, node: ClusterNode): NodeVerdict {
     if (!needs.exclusive) return this.fallsBack(needs, node) ? MASK_FALLS_BACK : UNCHECKED;
     if (plausibleShape(node) === undefined) return UNCHECKED;
+    const assumed = this.#options.state.inFlightOn(node.name, needs.request.uid);
     if (this.#options.now() > this.#predictUntil) {
-      this.#notChecked++;
+      const verdict = node.stale ? undefined : this.#predictions.find(needs, node, assumed);
+      if (verdict !== undefined) return verdict;
+      this.#notChecked.push(node.name);
       return NOT_CHECKED;
     }
-    const assumed = this.#assumedNeeds(node, needs);
     if (!node.stale) return this.#predictions.verdict(needs, node, assumed);
     const host = this.#options.state.fleet.host(node);
     if (host === undefined) return UNCHECKED;
@@ -113,11 +115,6 @@ export class NodeVerdicts {
     return (
       mask?.fixMismatch === true && node.shape !== undefined && maskVerdict(mask, node.shape, node) === MASK_FALLS_BACK
     );
-  }
-
-  #assumedNeeds({ name, reservations }: ClusterNode, needs: PodNeeds): PodNeeds[] {
-    if (reservations === 0) return [];
-    return this.#options.state.reservations.assumedOn(name, needs.request.uid).map(({ pod }) => pod);
   }
 
   /** A mask needs a running agent, so no policy accepts a node without one. */

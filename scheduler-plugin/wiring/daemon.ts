@@ -65,6 +65,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   const keepGauges = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       state.reservations.expire(cluster.podsSeenUntil);
+      state.reservations.expireBound(now(), (node) => cluster.isReporting(node));
       metrics.reservations.set({ kind: 'unbound' }, state.reservations.unbound);
       metrics.reservations.set({ kind: 'all' }, state.reservations.size);
       metrics.active.set(replica.isActive() ? 1 : 0);

@@ -10,6 +10,7 @@ import type { NeedsReader } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
 import { Evictions, stuckPodOf, whyStuck } from '../controllers/evictions.ts';
 import { agentAnnouncer, createQuarantine, launcherAnnouncer } from '../controllers/launcher-events.ts';
+import { Lookahead } from '../controllers/lookahead.ts';
 import { createMaskSurvey } from '../controllers/mask-survey.ts';
 import { NodeWriter } from '../controllers/node-writer.ts';
 import { PausedStarts } from '../controllers/paused-starts.ts';
@@ -76,8 +77,8 @@ export class Decider {
   }
 
   stop(): void {
-    const { recheck, evictions, writer, dpuHealth, masks } = this.#parts;
-    for (const part of [recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
+    const { lookahead, recheck, evictions, writer, dpuHealth, masks } = this.#parts;
+    for (const part of [lookahead, recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
   }
 
   #followState(): void {
@@ -89,7 +90,7 @@ export class Decider {
       .on('settled', (uid) => recheck.settled(uid))
       .on('waiting', (pod) => recheck.unschedulable(pod))
       .on('starting', (pod) => this.#evictIfStuck(pod))
-      .on('rejected', (pod) => exclusions.add(pod))
+      .on('rejected', (pod, isExplained) => exclusions.add(pod, isExplained))
       .on('reservationEnded', (reservation, end) => {
         metrics.reservationEnds.inc({ end });
         predictionCheck.ended(reservation, end);
@@ -145,10 +146,15 @@ function createParts(options: DeciderOptions) {
   const decisionLog = new DecisionLog(log);
   const exclusions = new NodeExclusions({ fleet, onEnd: (node) => void state.emit('improved', node), log, now });
   const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable, now });
+  const lookahead = new Lookahead({ fleet, verdicts, log });
   const announce = agentAnnouncer(events, log);
   const writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active, announce, log });
   const recheck = new Recheck({
     wouldFit: (needs, node) => verdicts.wouldFit(needs, node),
+    isExcluded(needs, name) {
+      const node = fleet.get(name);
+      return node !== undefined && exclusions.refusalOf(node, needs) !== undefined;
+    },
     active,
     async touch(node) {
       metrics.rechecks.inc();
@@ -173,6 +179,7 @@ function createParts(options: DeciderOptions) {
     ...options,
     state,
     verdicts,
+    lookahead,
     recheck,
     decisionLog,
     unpredictable,
@@ -184,6 +191,7 @@ function createParts(options: DeciderOptions) {
     decisionLog,
     exclusions,
     verdicts,
+    lookahead,
     writer,
     recheck,
     evictions,

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { collect } from '../../cli/bug-report/collect.ts';
-import { Redaction } from '../../cli/bug-report/redact.ts';
+import { ownArguments, Redaction } from '../../cli/bug-report/redact.ts';
 import { tarArchive } from '../../cli/bug-report/run.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { KubeError } from '../../kube/client.ts';
@@ -104,6 +104,40 @@ describe('plumbline bug-report', () => {
     const [word] = /pod-\d+/.exec(collected.files.find(({ name }) => name === 'events.json')?.content ?? '') ?? [];
     assert.ok(word !== undefined && collected.files.at(-1)?.content.includes(word));
     for (const one of ['n1', 'plumbline-agent-1', 'node-agent', 'plumbline-system']) assert.ok(text.includes(one), one);
+  });
+
+  for (const [form, secret] of [
+    ['--token hunter3', 'hunter3'],
+    ['--password hunter3', 'hunter3'],
+    ['--db-password=hunter3', 'hunter3'],
+    ['Authorization: Basic aHVudGVyMw==', 'aHVudGVyMw'],
+    ['AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI', 'wJalrXUtnFEMI'],
+    ['API_KEY=hunter3', 'hunter3'],
+    ['asked by jane.doe@example.org', 'jane.doe'],
+    ['https://jane:hunter3@example.org', 'hunter3'],
+  ] as const) {
+    it(`has not what ${form} hides in a log`, async () => {
+      const text = textOf(await collect(clusterOf({}, `a line with ${form} in it`), NOW));
+      assert.ok(!text.includes(secret), text.slice(-300));
+    });
+  }
+
+  it('has the arguments of Plumbline alone', () => {
+    const given = ['--port=10270', '--config', '/etc/x.yaml', '--token', 'hunter3', '--custom=hunter3', 'hunter3'];
+    assert.deepEqual(ownArguments(given), [
+      ...['--port=10270', '--config', '/etc/x.yaml'],
+      ...['--token=<removed>', '<removed>', '--custom=<removed>', '<removed>'],
+    ]);
+  });
+
+  it('has pods whose containers were never created', async () => {
+    const pod = {
+      metadata: { name: 'plumbline-webhook-1', namespace: 'plumbline-system' },
+      spec: { containers: [{ name: 'webhook' }] },
+      status: { phase: 'Pending' },
+    };
+    const { files } = await collect(clusterOf({ '/api/v1/pods': [pod] }, ''), NOW);
+    assert.match(files.find(({ name }) => name === 'pods.json')?.content ?? '', /plumbline-webhook-1/);
   });
 
   it('says what is missing and why, and has the rest', async () => {

@@ -76,6 +76,8 @@ describe('the console’s server', () => {
   ];
   for (const [who, headers, expected] of foreign) {
     it(`answers ${who} with ${expected}`, async () => {
+      const isLink = headers['sec-fetch-mode'] === 'navigate';
+      if (isLink) assert.equal((await ask(under.port, '/events', headers)).status, 403, 'no stream for a link');
       assert.equal((await ask(under.port, '/', headers)).status, expected);
       if (expected !== 200) assert.equal((await ask(under.port, '/events', headers)).status, expected);
     });

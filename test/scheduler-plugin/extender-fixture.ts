@@ -9,7 +9,8 @@ import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { NodeExclusions } from '../../scheduler-plugin/cluster/node-exclusions.ts';
 import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { observedPod, type PodView, podViewOf } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { observedPod, type PodView, podViewOf, unreadablePodView } from '../../scheduler-plugin/cluster/pod-view.ts';
+import { Lookahead } from '../../scheduler-plugin/controllers/lookahead.ts';
 import { filterResult, parseExtenderArgs } from '../../scheduler-plugin/extender/args.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { Extender } from '../../scheduler-plugin/extender/extender.ts';
@@ -102,6 +103,8 @@ export interface ExtenderUnderTest {
   readonly pods: ReadonlyMap<string, PodView | undefined>;
   /** The pod as the watch would bring it. */
   see(pod: Pod, status?: object): void;
+  /** The same for an object of the API server that may be unreadable. */
+  seeRaw(object: Omit<Pod, 'status'> & { readonly status: object }): void;
   gone(pod: Pod): void;
 }
 const EVENTS = [
@@ -128,7 +131,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
       notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
     );
   }
-  state.on('rejected', (pod) => exclusions.add(pod));
+  state.on('rejected', (pod, isExplained) => exclusions.add(pod, isExplained));
   const names = new Set([...Object.keys(nodes), ...Object.keys(dpus)]);
   for (const name of names) {
     state.nodeChanged(name, { dpuHost: name in dpus });
@@ -151,7 +154,9 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     verdict: (node: string) => dpus[node] ?? { ready: true, state: 'unknown' as const, age: undefined },
   };
   const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable: policy, now: () => clock.now });
+  const lookahead = new Lookahead({ fleet: state.fleet, verdicts, log: silent });
   const extender = new Extender({
+    lookahead,
     decisionLog: { waits: () => undefined },
     state,
     verdicts,
@@ -189,6 +194,12 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
       return JSON.parse(JSON.stringify(filterResult(outcome, undefined))) as FilterReply;
     },
     see,
+    seeRaw(object) {
+      const { metadata } = object;
+      const { data } = observedPod.safeParse(object);
+      const before = views.get(`${metadata.namespace}/${metadata.name}`);
+      observe(object as Pod, data === undefined ? unreadablePodView(object, before) : podViewOf(data, reader));
+    },
     gone: (pod) => observe(pod, undefined),
   };
 }

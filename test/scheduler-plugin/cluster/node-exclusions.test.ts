@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import type { Pod } from '../../../kube/resources.ts';
 import { Fleet, type NodeFlag, NodeShapes, reportsPod } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { type ExtenderUnderTest, extenderOf, onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -18,14 +19,17 @@ class Refuser {
   }
 
   /** Places a pod and rejects it. @returns the node, or undefined if there was none */
-  reject(reason = 'TopologyAffinityError', cpu = '4', names?: readonly string[]): string | undefined {
-    const pod = withUid(podOf(cpu), `p${this.#pods++}`, { namespace: `team-${this.#pods}` });
+  reject(reason = 'TopologyAffinityError', names?: readonly string[], named?: Pod): string | undefined {
+    const pod = withUid(podOf('4'), `p${this.#pods++}`, { namespace: `team-${this.#pods}` });
     const [nodeName] = this.under.filter(pod, names).NodeNames;
     if (nodeName === undefined) return undefined;
+    const other = named && onNode(withUid(named, `named-${this.#pods}`), nodeName);
+    if (other !== undefined) this.under.see(other);
     const bound = onNode(pod, nodeName);
     this.under.see(bound);
     this.under.see(bound, { phase: 'Failed', reason });
     this.under.gone(bound);
+    if (other !== undefined) this.under.gone(other);
     return nodeName;
   }
 
@@ -45,9 +49,12 @@ class Refuser {
   }
 }
 describe('a node whose kubelet rejected a pod that was predicted to fit', () => {
-  it('gets no more such pods of any owner, and says why; they go elsewhere at once', () => {
+  it('gets no more such pods of its namespace, and after a second namespace of any, and says why; they go elsewhere', () => {
     // The better node for the pod, as the one whose huge pages are all in use.
     const refuser = new Refuser({ fuller: owning('1-3,9-11'), empty: statusOf() });
+    assert.equal(refuser.reject('OutOfcpu'), 'fuller');
+    const sibling = withUid(podOf('4'), 'sibling', { namespace: 'team-1' });
+    assert.deepEqual(refuser.under.filter(sibling).NodeNames, ['empty']);
     assert.equal(refuser.reject('OutOfcpu'), 'fuller');
     const { NodeNames, FailedAndUnresolvableNodes } = refuser.under.filter(four('successor'));
     assert.deepEqual(NodeNames, ['empty']);
@@ -65,14 +72,14 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
   for (const [label, act, fits] of ENDS) {
     it(`${fits ? 'gets' : 'does not get'} such pods ${label}`, () => {
       const refuser = new Refuser({ n1: at('10:10'), n2: statusOf() });
-      refuser.reject(undefined, undefined, ['n1']);
+      for (let i = 0; i < 2; i++) refuser.reject(undefined, ['n1']);
       act(refuser);
       assert.equal(refuser.fits(), fits);
     });
   }
 
   it('is tried after 30 s, then after twice the time, up to ten minutes', () => {
-    assert.deepEqual(new Refuser().rejectFor(3000), [0, 30, 90, 210, 450, 930, 1530, 2130, 2730]);
+    assert.deepEqual(new Refuser().rejectFor(3000), [0, 1, 31, 91, 211, 451, 931, 1531, 2131, 2731]);
   });
 
   it('is not tried more often because its report keeps changing', () => {
@@ -81,7 +88,14 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
     const times = refuser.rejectFor(1000, () =>
       refuser.under.state.reportChanged('n1', owning(`${1 + (change++ % 2)}`)),
     );
-    assert.deepEqual([times.length, ...times.slice(0, 2)], [7, 0, 1], `${times}`);
+    assert.deepEqual([times.length, ...times.slice(0, 3)], [8, 0, 1, 2], `${times}`);
+  });
+
+  it('remains for other namespaces if pods that name their node explain the rejections, however many', () => {
+    const nodes = Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`n${i}`, statusOf()]));
+    const refuser = new Refuser(nodes);
+    for (let i = 0; i < 9; i++) assert.ok(refuser.reject('OutOfcpu', undefined, podOf('14')));
+    for (const name of Object.keys(nodes)) assert.ok(refuser.fits('4', name), name);
   });
 
   it('is not excluded for longer by pods that were on their way', () => {
@@ -99,12 +113,12 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
     mock.timers.enable({ apis: ['setTimeout'] });
     try {
       const refuser = new Refuser();
-      refuser.reject();
+      for (let i = 0; i < 2; i++) refuser.reject();
       const ended = () => refuser.under.notified.filter((line) => line === 'ended n1').length;
       mock.timers.tick(30_000);
       const before = ended();
       mock.timers.tick(100);
-      assert.deepEqual([before, ended()], [0, 1]);
+      assert.deepEqual([before, ended()], [0, 3]);
     } finally {
       mock.timers.reset();
     }

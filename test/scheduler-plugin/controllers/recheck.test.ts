@@ -20,6 +20,7 @@ function recheckOf(fits: (node: string, needs: PodNeeds) => boolean = () => true
   const state = { active: true, writes: true };
   const recheck = new Recheck({
     wouldFit: (kind, node) => fits(node, kind),
+    isExcluded: () => false,
     active: () => state.active,
     async touch(node) {
       touched.push(node);

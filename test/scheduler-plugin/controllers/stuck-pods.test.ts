@@ -137,6 +137,7 @@ const mirror = (hash = STATIC_UID) =>
   withUid(podOf('4'), 'mirror-uid', {
     namespace: 'kube-system',
     annotations: { 'kubernetes.io/config.hash': hash, 'kubernetes.io/config.mirror': hash },
+    ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'node-uid', controller: true }],
   });
 describe('system pods on a node with a dead DPU', () => {
   const cases: [namespace: string, passes: boolean][] = [
@@ -169,8 +170,8 @@ describe('static pods', () => {
 
   it('have the annotated uid only if it has the format that the kubelet writes', () => {
     for (const hash of ['', 'vm-a', '6b0a2c6e-9df1-4f3c-8d35-9be1a3a7d3c1', STATIC_UID.toUpperCase()]) {
-      assert.equal(viewOf(mirror(hash))?.kubeletUid, 'mirror-uid', hash);
+      assert.equal(viewOf(onNode(mirror(hash)))?.kubeletUid, 'mirror-uid', hash);
     }
-    assert.equal(viewOf(mirror())?.kubeletUid, STATIC_UID);
+    assert.equal(viewOf(onNode(mirror()))?.kubeletUid, STATIC_UID);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { type ExtenderUnderTest, extenderOf, podOf, reader, statusOf, withUid } from '../extender-fixture.ts';
+import { type ExtenderUnderTest, extenderOf, onNode, podOf, reader, statusOf, withUid } from '../extender-fixture.ts';
 
 /** A node with this many of its 14 CPUs free. */
 const withFree = (cpus: number): NodeTopologyStatus => {
@@ -25,6 +25,116 @@ function crowd({ state, clock }: ExtenderUnderTest, pods: number, namespaceOf: (
 const unscheduled = (reason: string, message: string) => ({
   phase: 'Pending',
   conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
+});
+
+/** A tenant's pods that name their node: the kubelet has not decided yet, or never will. */
+const NAMED: readonly [what: string, cpus: readonly string[], metadata?: object][] = [
+  ['one CPU, of which the kubelet gives no half core', ['1']],
+  ['more CPUs than the node has', ['40', '41', '42']],
+  ['half cores and more than the node has, of ten sizes', ['1', '3', '5', '7', '9', '11', '13', '15', '40', '42']],
+  [
+    'a mirror pod that no kubelet made, with a finalizer',
+    ['12'],
+    { annotations: { 'kubernetes.io/config.mirror': 'x', 'kubernetes.io/config.hash': 'x' } },
+  ],
+];
+
+describe('pods in flight that were never predicted here', () => {
+  for (const [what, cpus, metadata = {}] of NAMED) {
+    it(`close no node if they ask for ${what}`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(14), n2: withFree(14) } });
+      for (const node of ['n1', 'n2']) {
+        for (const [i, cpu] of cpus.entries())
+          under.see(onNode(withUid(podOf(cpu), `${node}-${i}`, { namespace: 'tenant', ...metadata }), node));
+      }
+      assert.deepEqual(passed(under, 'victim').toSorted(), ['n1', 'n2']);
+    });
+  }
+
+  it('count for the CPUs that the kubelet would give them, also next to a promise that they may break', () => {
+    const under = extenderOf({ nodes: { n1: withFree(8) } });
+    under.see(onNode(withUid(podOf('6'), 'named', { namespace: 'tenant' })));
+    assert.deepEqual(passed(under, 'victim'), []);
+    const promised = extenderOf({ nodes: { n1: withFree(8) } });
+    assert.deepEqual(passed(promised, 'a'), ['n1']);
+    promised.see(onNode(withUid(podOf('6'), 'named', { namespace: 'tenant' })));
+    assert.deepEqual(promised.filter(withUid(podOf('2'), 'victim')).NodeNames, ['n1']);
+  });
+
+  const minuteOf = ({ state, clock }: ExtenderUnderTest, seconds: number, isReporting = true) => {
+    for (let second = 0; second < seconds; second++, clock.now++)
+      state.reservations.expireBound(clock.now, () => isReporting);
+  };
+  const DELETED = { deletionTimestamp: '2026-11-01T10:00:30Z', deletionGracePeriodSeconds: 30 };
+  for (const [what, seconds, isReporting, metadata, fits] of [
+    ['for a minute in which the agent reports', 60, true, {}, false],
+    ['no longer than that', 61, true, {}, true],
+    ['as long as the agent is silent', 600, false, {}, false],
+    ['while it is being deleted', 30, false, DELETED, false],
+    ['no longer than its grace period', 32, false, DELETED, true],
+  ] as const) {
+    it(`hold their room ${what}`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(8) } });
+      const pod = onNode(withUid(podOf('8'), 'named', { namespace: 'tenant', ...metadata }));
+      under.see(pod);
+      minuteOf(under, seconds, isReporting);
+      under.see(pod);
+      assert.equal(passed(under, 'victim').length > 0, fits);
+    });
+  }
+});
+
+/** What a tenant may change of a pod that exists, at and above the limit of a reader. */
+const entries = (count: number, key: (i: number) => string, value: string) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [key(i), value]));
+const owner = (more: object) => ({ apiVersion: 'v1', kind: 'ReplicaSet', name: 'n', uid: 'u', ...more });
+const CHANGES: readonly [what: string, metadata: object][] = [
+  ...[1024, 1030, 5000].map((count): [string, object] => [
+    `${count} labels`,
+    { labels: entries(count, (i) => `kubevirt.io/${i}`, 'x') },
+  ]),
+  ...[16_384, 16_385, 200_000].flatMap((length) =>
+    ['k8s.v1.cni.cncf.io/networks', 'plumbline.dev/cpu-mask', 'plumbline.dev/numa-affinity', 'kubevirt.io/domain'].map(
+      (name): [string, object] => [`${length} characters in ${name}`, { annotations: { [name]: '0'.repeat(length) } }],
+    ),
+  ),
+  ['65 owners', { ownerReferences: Array.from({ length: 65 }, (_, i) => owner({ uid: `${i}` })) }],
+  ['the long name of an owner', { ownerReferences: [owner({ name: 'n'.repeat(254) })] }],
+  ['an unknown form of an owner', { ownerReferences: [{ name: 7 }] }],
+  ['a name of the kubelet’s pods', { annotations: { 'kubernetes.io/config.hash': '0'.repeat(32) } }],
+];
+
+describe('a pod with CPUs that becomes odd', () => {
+  for (const isFirstSeenOdd of [false, true]) {
+    for (const [what, metadata] of CHANGES) {
+      it(`keeps them with ${what}${isFirstSeenOdd ? ', also if it is first seen so' : ''}`, () => {
+        const under = extenderOf({ nodes: { n1: withFree(8) } });
+        const bound = onNode(withUid(podOf('8'), 'a', { resourceVersion: '10' }));
+        if (!isFirstSeenOdd) {
+          assert.deepEqual(under.filter(withUid(podOf('8'), 'a')).NodeNames, ['n1']);
+          under.see(bound);
+        }
+        const status = { phase: 'Pending', qosClass: 'Guaranteed' };
+        under.seeRaw({ ...bound, metadata: { ...bound.metadata, ...metadata, resourceVersion: '11' }, status });
+        assert.deepEqual(under.filter(withUid(podOf('2'), 'victim')).NodeNames, []);
+        under.gone(bound);
+        assert.deepEqual(under.filter(withUid(podOf('2'), 'victim')).NodeNames, ['n1']);
+      });
+    }
+  }
+
+  it('counts for the CPUs of its containers if it was created unreadable', () => {
+    const under = extenderOf({ nodes: { n1: withFree(8) } });
+    const { spec } = onNode(podOf('1'));
+    const bound = withUid({ ...podOf('1'), spec: { ...spec, containers: Array(60).fill(spec.containers[0]) } }, 'a');
+    under.seeRaw({
+      ...bound,
+      metadata: { ...bound.metadata, resourceVersion: '1' },
+      status: { phase: 'Pending', qosClass: 'Guaranteed' },
+    });
+    assert.deepEqual(under.filter(withUid(podOf('2'), 'victim')).NodeNames, ['n1'], 'the kubelet refuses so many');
+    assert.equal(under.state.reservations.size, 2);
+  });
 });
 
 describe('reservations', () => {

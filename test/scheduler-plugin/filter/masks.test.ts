@@ -93,9 +93,10 @@ describe('CPU masks at scheduling', () => {
     });
   }
 
-  it('are an error if malformed, and have no effect on pods other than launchers', () => {
+  it('fit on no node if malformed, and have no effect on pods other than launchers', () => {
     const { filter } = extenderOf({ nodes: { n1: four } });
-    assert.throws(() => filter(launcherOf('0-')), /CPU mask "0-"/);
+    const { FailedAndUnresolvableNodes } = filter(launcherOf('0-'));
+    assert.match(FailedAndUnresolvableNodes['n1'] ?? '', /CPU mask "0-"/);
     assert.deepEqual(filter(launcherOf('0-', { labels: {} })).NodeNames, ['n1']);
   });
 });
@@ -192,7 +193,7 @@ describe('shared predictions', () => {
     assert.ok(ask(needsOf('4'), 'in use').fits, 'needs no device');
   });
 
-  it('are not used for a node with pods in flight, which affect the verdict', () => {
+  it('are not used for other pods in flight, which affect the verdict', () => {
     const { ask, since, state, assumed } = predictionsOf({ n1: statusOf(), n2: statusOf() });
     assert.ok(ask(needsOf('8'), 'n2').fits);
     assumed.set('n1', [reader.read(withUid(podOf('8'), 'in-flight'))]);
@@ -200,13 +201,26 @@ describe('shared predictions', () => {
     assert.ok(!ask(needsOf('8'), 'n1').fits);
     assert.ok(!ask(needsOf('8'), 'n1').fits);
     assert.ok(ask(needsOf('8'), 'n2').fits);
-    assert.deepEqual(since(), ['n2', 'n1', 'n1']);
+    assert.deepEqual(since(), ['n2', 'n1']);
     assumed.clear();
     assert.ok(ask(needsOf('8'), 'n1').fits, 'those were the pod’s own');
     state.fleet.setReservations('n1', 0, 0);
     since();
     assert.ok(ask(needsOf('8'), 'n1').fits);
     assert.deepEqual(since(), []);
+  });
+
+  it('stay while a namespace has room, whatever another one asks', () => {
+    const { ask, since } = predictionsOf({ n1: statusOf() });
+    const needsIn = (namespace: string, name: string) => ({ ...needsOf('4'), namespace, key: name.padEnd(8000, 'x') });
+    ask(needsIn('victim', 'vm'), 'n1');
+    for (let i = 0; i < 3000; i++) ask(needsIn('tenant', `${i}`), 'n1');
+    since();
+    ask(needsIn('victim', 'vm'), 'n1');
+    ask(needsIn('tenant', '2999'), 'n1');
+    assert.deepEqual(since(), [], 'the newest of the other one, and all of the first');
+    ask(needsIn('tenant', '0'), 'n1');
+    assert.deepEqual(since(), ['n1']);
   });
 
   it('are not used if pods are about to leave a node with alignment', () => {

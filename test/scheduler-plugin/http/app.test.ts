@@ -77,7 +77,6 @@ describe('the extender over HTTP', () => {
     ['malformed JSON', '{"Pod":', /not JSON/],
     ['both Nodes and NodeNames', args({ Nodes: { items: [] } }), /both Nodes and NodeNames/],
     ['a pod without uid', args({ Pod: { ...podOf('4'), metadata: { name: 'x' } } }), /uid is missing/],
-    ['an invalid quantity', args({ Pod: podOf('four') }), /quantity "four"/],
     ['a body that is too large', ' '.repeat(MAX_BODY_BYTES + 1), /larger than/],
     ['names that are not strings', args({ NodeNames: [2] }), /NodeNames: expected a list of at most 20000 names/],
   ];
@@ -90,6 +89,27 @@ describe('the extender over HTTP', () => {
       assert.match(reply.Error, error);
       const lists = [reply.Nodes, reply.NodeNames, reply.FailedNodes, reply.FailedAndUnresolvableNodes];
       assert.deepEqual(lists, [null, null, null, null], 'no node counts as passed');
+    });
+  }
+
+  const labels = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`key-${i}`, 'x']));
+  const [container] = podOf('4').spec.containers;
+  const UNREADABLE: readonly [label: string, pod: object, refusal: RegExp | undefined][] = [
+    ['an invalid quantity', podOf('four'), /quantity "four"/],
+    ['49 containers', { ...podOf('4'), spec: { containers: Array(49).fill(container) } }, /more than 48 containers/],
+    [
+      'a longer annotation',
+      withUid(podOf('4'), 'a', { annotations: { 'k8s.v1.cni.cncf.io/networks': 'x'.repeat(17_000) } }),
+      /longer than 16384/,
+    ],
+    ['more labels than are kept, of which none matters', withUid(podOf('4'), 'a', { labels: labels(1030) }), undefined],
+  ];
+  for (const [label, pod, refusal] of UNREADABLE) {
+    it(`finds no node for a pod with ${label}, unless it can be read, and is asked again only after a change`, async () => {
+      use();
+      const reply = JSON.parse((await ask('/filter', args({ Pod: pod }))).text) as FilterReply;
+      assert.deepEqual([reply.Error, reply.NodeNames!.length > 0], ['', refusal === undefined]);
+      if (refusal !== undefined) assert.match(reply.FailedAndUnresolvableNodes?.['n1'] ?? '', refusal);
     });
   }
 

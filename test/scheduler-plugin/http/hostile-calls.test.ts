@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import type { Pod } from '../../../kube/resources.ts';
+import { sleep } from '../../../runtime/time.ts';
 import {
   appOf,
   type ExtenderUnderTest,
@@ -12,6 +14,7 @@ import {
   podOf,
   statusOf,
   useServer,
+  withUid,
 } from '../extender-fixture.ts';
 
 /** Node names of 63 characters. */
@@ -53,6 +56,43 @@ describe('predictions in a call', () => {
     const attempt = () => under.filter(podOf('10'), names);
     assert.throws(attempt, /\d+ nodes were not checked in time; try again/);
     assert.equal(under.state.reservations.size, 0);
+  });
+});
+describe('predictions of a pod for which a call had no time', () => {
+  it('continue between its calls, also while 24 pods of another namespace with other needs wait', async () => {
+    const names = [...nodeNames(100), 'last'];
+    const full = statusOf({ topologyManager: { policy: 'single-numa-node', scope: 'container' } });
+    const nodes = Object.fromEntries(
+      names.map((name, i) => [name, { ...full, physnets: [{ name: `p${i}`, cells: '0' }] }]),
+    );
+    const last = statusOf({ assignments: [owned('other', '1-2,9-10')] });
+    const under = extenderOf({ nodes: { ...nodes, last } });
+    // Such nodes are predicted last.
+    under.state.fleet.setReservations('last', 1, 0);
+    let seconds = 1000;
+    Object.defineProperty(under.clock, 'now', { get: () => (seconds += 0.01) });
+    const asking = (namespace: string, uid: string, cpu: string, memory: string): Pod => {
+      const pod = withUid(podOf(cpu), uid, { namespace });
+      const resources = { cpu, memory };
+      const containers = [{ name: 'compute', resources: { requests: resources, limits: resources } }];
+      return { ...pod, spec: { ...pod.spec, containers } };
+    };
+    const attempt = (pod: Pod) => {
+      try {
+        return under.filter(pod, names).NodeNames;
+      } catch (error) {
+        assert.match((error as Error).message, /not checked in time/);
+        return [];
+      }
+    };
+    let answered: readonly string[] = [];
+    // As kube-scheduler after its back-off, which is longer.
+    for (let tries = 0; answered.length === 0 && tries < 30; tries++) {
+      for (let i = 0; i < 24; i++) attempt(asking('tenant', `t${i}`, '12', `${i + 1}Mi`));
+      answered = attempt(asking('victim', 'victim', '10', '1Gi'));
+      await sleep(0.1);
+    }
+    assert.deepEqual(answered, ['last']);
   });
 });
 /** The kinds of nodes, in rotation, and the text that refuses a pod with 8 CPUs on physnet0. */
