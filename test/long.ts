@@ -4,6 +4,7 @@ import { join } from 'node:path';
 /** Tests that take from minutes to hours, by name: the program below test/ with its first arguments. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   faults: ['faults/run.ts'],
+  life: ['life/run.ts'],
   soak: ['soak/run.ts'],
   upgrade: ['faults/run.ts', '--on', 'real', '--scenario', 'upgrade'],
   image: ['run.ts', 'image/engine.long.ts'],
@@ -14,6 +15,7 @@ const USAGE = `npm run test:long -- <name> [options]
 Runs tests that take from minutes to hours:
 
   faults    processes, connections and machines fail while VMs are created and deleted
+  life      random events on whole nodes: the report, the Lease and Open vSwitch agree with the truth
   soak      memory, open files, timers and watches over a long time
   upgrade   replaces every daemon from the previous release and back, under load (20 minutes; a control plane, root)
   image     builds and starts all images for both architectures, and compares two builds (25 minutes; buildah, root)

@@ -1,4 +1,4 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
@@ -15,6 +15,7 @@ export type FakeApi = ReturnType<typeof createFakeApi>;
 export function createFakeApi(nodeName: string, uid = 'node-uid-1') {
   let version = 0;
   let server: Server | undefined;
+  const watches = new Set<ServerResponse>();
   const objects = new Map<string, Object_>();
   objects.set('/api/v1/pods', { metadata: {}, items: [] });
   objects.set(`/api/v1/nodes/${nodeName}`, {
@@ -32,6 +33,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1') {
     const metadata = { ...(object.metadata as Object_), resourceVersion: String(++version) };
     const stored = { ...object, metadata };
     objects.set(path, stored);
+    api.onWrite(path, stored);
     return structuredClone(stored);
   };
   const request = async (method: string, path: string, body?: Object_, type = ''): Promise<unknown> => {
@@ -70,11 +72,25 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1') {
     writes: [] as string[],
     /** While set, every request fails. */
     failing: false,
+    /** While set, requests over HTTP get no answer. */
+    silent: false,
+    /** Called with each object as it was stored. */
+    onWrite: (_path: string, _object: Readonly<Record<string, unknown>>): void => {},
+    /** Sends an event to every watch. */
+    announce(type: 'ADDED' | 'DELETED', object: Object_): void {
+      const metadata = { ...(object.metadata as Object_), resourceVersion: String(++version) };
+      for (const watch of watches) watch.write(`${JSON.stringify({ type, object: { ...object, metadata } })}\n`);
+    },
     /** Serves the same objects over HTTP. @returns the address */
-    async listen(): Promise<string> {
+    async listen(port = 0): Promise<string> {
       server = createServer(async (incoming, response) => {
-        // Watches never deliver a change.
-        if (/[?&]watch=/.test(incoming.url ?? '')) return void response.writeHead(200).flushHeaders();
+        if (api.silent) return;
+        if (/[?&]watch=/.test(incoming.url ?? '')) {
+          watches.add(response);
+          response.on('close', () => watches.delete(response));
+          response.writeHead(200).flushHeaders();
+          return;
+        }
         const body = await text(incoming);
         const { status, answer } = await request(
           incoming.method ?? '',
@@ -87,7 +103,7 @@ export function createFakeApi(nodeName: string, uid = 'node-uid-1') {
         );
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
       });
-      await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+      await new Promise<void>((resolve) => server?.listen(port, '127.0.0.1', resolve));
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     },
     async close(): Promise<void> {

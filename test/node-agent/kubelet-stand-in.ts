@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Server } from '@grpc/grpc-js';
 import {
@@ -39,6 +39,8 @@ export class FakeKubelet {
   allocatableDevices: ContainerDevices[] = [];
   /** PodResources calls so far. */
   calls = 0;
+  /** Runs before each answer of PodResources: may wait, and throw. */
+  beforeAnswer: () => Promise<void> = async () => {};
   readonly registrations: RegisterRequest[] = [];
   private readonly podSocket: string;
   private readonly registrationSocket: string;
@@ -54,14 +56,20 @@ export class FakeKubelet {
 
   async start(): Promise<void> {
     const lister: PodResourcesListerServer = {
-      list: unaryHandler(() => ({ podResources: this.listedPods() })),
-      getAllocatableResources: unaryHandler(() => {
+      list: unaryHandler(async () => {
+        await this.beforeAnswer();
+        return { podResources: this.listedPods() };
+      }),
+      getAllocatableResources: unaryHandler(async () => {
         this.calls++;
+        await this.beforeAnswer();
         return { devices: this.allocatableDevices, cpuIds: CpuSet.parse(this.allocatable).toArray(), memory: [] };
       }),
-      get: unaryHandler(({ podName, podNamespace }) => ({
-        podResources: this.listedPods().find(({ name, namespace }) => name === podName && namespace === podNamespace),
-      })),
+      get: unaryHandler(async ({ podName, podNamespace }) => {
+        await this.beforeAnswer();
+        const podResources = this.listedPods().find((pod) => pod.name === podName && pod.namespace === podNamespace);
+        return { podResources };
+      }),
     };
     const registration: RegistrationServer = {
       register: unaryHandler((request) => {
@@ -71,10 +79,10 @@ export class FakeKubelet {
     };
     const first = new Server(SERVER_OPTIONS);
     first.addService(PodResourcesListerService, lister);
-    await bindUnix(first, this.podSocket);
+    await listenOn(first, this.podSocket);
     const second = new Server(SERVER_OPTIONS);
     second.addService(RegistrationService, registration);
-    await bindUnix(second, this.registrationSocket);
+    await listenOn(second, this.registrationSocket);
     this.servers = [first, second];
   }
 
@@ -98,10 +106,15 @@ export class FakeKubelet {
     });
   }
 
-  /** Stops both services and removes their sockets. */
-  async stop(): Promise<void> {
+  /** Stops both services. Their sockets stay, as those of a kubelet that was stopped. */
+  kill(): void {
     for (const server of this.servers) server.forceShutdown();
     this.servers = [];
+  }
+
+  /** Stops both services and removes their sockets. */
+  async stop(): Promise<void> {
+    this.kill();
     rmSync(this.podSocket, { force: true });
     rmSync(this.registrationSocket, { force: true });
   }
@@ -127,6 +140,12 @@ export class FakeKubelet {
   plugin(endpoint: string): DevicePluginClient {
     return createDevicePluginClient(join(this.directory, 'device-plugins', endpoint));
   }
+}
+
+/** A server that closes removes the name at which it began to listen: here, one that is gone by then. */
+async function listenOn(server: Server, path: string): Promise<void> {
+  await bindUnix(server, `${path}.new`);
+  renameSync(`${path}.new`, path);
 }
 
 /** A claim on the grouped CPUs of a NUMA node, as the kubelet lists it. */

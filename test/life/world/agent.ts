@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+import { type AgentProcess, startAgentProcess } from '../../node-agent/wiring/agent-process.ts';
+import { dist } from '../../support/bundles.ts';
+
+const CLOCK = join(import.meta.dirname, '../../faults/world/jumping-clock.cjs');
+
+/** One agent's process, which must not end before it is told to. */
+export class LifeAgent {
+  /** When it began to work, or took over from another agent: monotonic milliseconds. */
+  since = Number.POSITIVE_INFINITY;
+  readonly #process: AgentProcess;
+  #isExpectedToEnd = false;
+  ended: string | undefined;
+
+  constructor(flags: readonly string[], clockFile: string) {
+    const program = ['--require', CLOCK, join(dist, 'node-agent.cjs'), '--probe-port', '0'];
+    this.#process = startAgentProcess([...program, ...flags], { ...process.env, PLUMBLINE_TEST_CLOCK: clockFile });
+    this.#process.process.once('exit', (code, signal) => {
+      if (!this.#isExpectedToEnd) this.ended = `status ${code ?? signal}: ${this.lastWords()}`;
+    });
+  }
+
+  lastWords(): string {
+    const { lines, text } = this.#process;
+    const logged = lines.slice(-3).map((line) => JSON.stringify(line));
+    return [...text.slice(-12), ...logged].join('\n    ').slice(0, 3000);
+  }
+
+  get lines(): readonly Readonly<Record<string, unknown>>[] {
+    return this.#process.lines;
+  }
+
+  get isWorking(): boolean {
+    const isStarted = this.#process.line('agent started') !== undefined;
+    if (isStarted && this.since === Number.POSITIVE_INFINITY) this.since = performance.now();
+    return isStarted;
+  }
+
+  /** What /readyz says; undefined if it does not answer. */
+  async readiness(): Promise<string | undefined> {
+    const signal = AbortSignal.timeout(5000);
+    const port = this.#process.line('agent started')?.['probePort'];
+    if (port === undefined) return undefined;
+    try {
+      const response = await fetch(`http://127.0.0.1:${port}/readyz`, { signal, headers: { connection: 'close' } });
+      return (await response.text()).trim();
+    } catch {
+      return undefined;
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#end('SIGTERM');
+  }
+
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL');
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    this.#isExpectedToEnd = true;
+    const child = this.#process.process;
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = new Promise((resolve) => child.once('exit', resolve));
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), 20_000);
+    await exited;
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,294 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
+import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
+import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
+import { replaceFile, writeTree } from '../../support/files.ts';
+import { coreOf, type Machine, type MachineFacts, PAGE_BYTES } from './machine.ts';
+
+export interface Owner {
+  readonly namespace: string;
+  readonly pod: string;
+  readonly uid: string;
+  readonly container: string;
+  readonly cpus: CpuSet;
+  /** Monotonic milliseconds. */
+  readonly since: number;
+}
+
+export interface Claim {
+  readonly cpus: CpuSet;
+  readonly since: number;
+}
+
+export interface Settings {
+  readonly reserved: string;
+  readonly options: Readonly<Record<string, string>>;
+  /** Bytes of huge pages reserved on NUMA node 0. */
+  readonly reservedPages: number;
+}
+
+/** What one run of the kubelet read when it started. */
+export interface KubeletRun {
+  readonly machine: MachineFacts;
+  readonly settings: Settings;
+  readonly version: string;
+}
+
+export type CheckpointFault = 'torn' | 'empty' | 'huge' | 'fifo' | 'directory' | 'loop';
+export type Answers = 'ready' | 'silent' | 'failing' | 'slow';
+
+const SLOW_MILLISECONDS = 1500;
+const HUGE_BYTES = 3 * 1024 * 1024;
+/** Milliseconds in which a kubelet that has started lists no pods yet. */
+const LISTS_NOTHING_MILLISECONDS = 700;
+
+const authority = createCertificateAuthority('kubelet-ca');
+const serving = authority.issue(['127.0.0.1']);
+const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
+
+/**
+ * A kubelet as the agent sees it, and the truth about its pods. It reads sysfs and its configuration only at its start,
+ * keeps its state in memory and writes it with a rename, and leaves its sockets behind when it is killed.
+ */
+export class LifeKubelet {
+  readonly directory: string;
+  readonly cdiDir: string;
+  run: KubeletRun;
+  owners: readonly Owner[] = [];
+  readonly claims = new Map<string, Claim>();
+  checkpointFault: CheckpointFault | undefined;
+  /** When the file became usable or unusable, the sockets answered or not: monotonic milliseconds. */
+  checkpointSince = 0;
+  answersSince = 0;
+  answers: Answers = 'ready';
+  /** For the next start. */
+  version = 'v1.36.0';
+  settings: Settings = { reserved: '0,8', options: { 'full-pcpus-only': 'true' }, reservedPages: 0 };
+  /** Undefined while it does not run; it is ready when the Node says so. */
+  state: 'stopped' | 'starting' | 'ready' = 'stopped';
+  stateSince = 0;
+  /** Called when the Node's status is to be written. */
+  onReady: () => void = () => {};
+  readonly #fake: FakeKubelet;
+  readonly #machine: Machine;
+  #configz: Server | undefined;
+  #port = 0;
+  #next = 1;
+
+  constructor(directory: string, machine: Machine) {
+    this.directory = directory;
+    this.#machine = machine;
+    this.#fake = new FakeKubelet(directory);
+    this.cdiDir = this.#fake.cdiDir;
+    this.#fake.beforeAnswer = () => this.#beforeAnswer();
+    this.run = { machine: machine.facts, settings: this.settings, version: this.version };
+    writeTree(directory, { 'pki/kubelet.crt': `${serving.cert}${authority.cert}` });
+  }
+
+  get isStopped(): boolean {
+    return this.state === 'stopped';
+  }
+
+  get endpoint(): string {
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  get registrations(): readonly string[] {
+    return this.#fake.registrations.map(({ resourceName }) => resourceName);
+  }
+
+  get owned(): CpuSet {
+    return unionOf([...this.owners, ...this.claims.values()].map(({ cpus }) => cpus));
+  }
+
+  async #beforeAnswer(): Promise<void> {
+    if (this.answers === 'silent') await new Promise(() => {});
+    if (this.answers === 'failing') throw new Error('the kubelet fails for the test');
+    if (this.answers === 'slow') await pause(SLOW_MILLISECONDS);
+  }
+
+  setAnswers(answers: Answers): void {
+    this.answers = answers;
+    this.answersSince = performance.now();
+  }
+
+  #setState(state: LifeKubelet['state']): void {
+    this.state = state;
+    this.stateSince = performance.now();
+  }
+
+  /** It serves its configuration from the beginning, then its state, its plugins' socket and PodResources. */
+  async start(): Promise<void> {
+    if (this.state !== 'stopped') return;
+    this.#setState('starting');
+    const before = this.run;
+    this.run = { machine: this.#machine.facts, settings: this.settings, version: this.version };
+    // Kubernetes' documentation: drain the node and delete the state before CPUs or reserved CPUs change.
+    const reserved = CpuSet.parse(this.settings.reserved);
+    const isDrained = !before.machine.online.equals(this.run.machine.online) || this.owned.intersects(reserved);
+    if (isDrained) {
+      this.owners = [];
+      for (const uid of [...this.claims.keys()]) this.removeClaim(uid);
+    }
+    await this.#serveConfigz();
+    this.#fake.allocatable = this.run.machine.online.minus(reserved).toString();
+    this.writeState();
+    const plugins = join(this.directory, 'device-plugins');
+    for (const name of readdirSync(plugins)) rmSync(join(plugins, name), { recursive: true, force: true });
+    this.#fake.registrations.length = 0;
+    this.#fake.pods = {};
+    await this.#fake.start();
+    await pause(LISTS_NOTHING_MILLISECONDS);
+    if (this.isStopped) return;
+    this.#list();
+    this.#setState('ready');
+    this.onReady();
+  }
+
+  /** As by SIGKILL: its files and sockets stay. */
+  async stop(): Promise<void> {
+    if (this.state === 'stopped') return;
+    this.#setState('stopped');
+    this.#fake.kill();
+    this.#configz?.closeAllConnections();
+    await new Promise((resolve) => (this.#configz ? this.#configz.close(resolve) : resolve(undefined)));
+    this.#configz = undefined;
+  }
+
+  async #serveConfigz(): Promise<void> {
+    const { settings } = this.run;
+    const limits = { 'hugepages-2Mi': String(settings.reservedPages) };
+    const kubeletconfig = {
+      cpuManagerPolicy: 'static',
+      cpuManagerPolicyOptions: settings.options,
+      topologyManagerPolicy: 'single-numa-node',
+      memoryManagerPolicy: 'Static',
+      reservedSystemCPUs: settings.reserved,
+      ...(settings.reservedPages > 0 && { reservedMemory: [{ numaNode: 0, limits }] }),
+    };
+    const body = JSON.stringify({ kubeletconfig });
+    const server = createServer({ cert: serving.cert, key: serving.key }, (_request, response) => {
+      response.writeHead(200).end(body);
+    });
+    await new Promise<void>((resolve) => server.listen(this.#port, '127.0.0.1', resolve));
+    this.#port = (server.address() as AddressInfo).port;
+    this.#configz = server;
+  }
+
+  /** CPUs that no container, claim or setting has, in whole cores, of this run. */
+  freeCores(): CpuSet[] {
+    const { machine, settings } = this.run;
+    const free = machine.online.minus(CpuSet.parse(settings.reserved)).minus(this.owned);
+    const cores = new Map([...free].map((cpu) => [coreOf(cpu).toString(), coreOf(cpu)]));
+    return [...cores.values()].filter((core) => core.isSubsetOf(free));
+  }
+
+  newUid(): string {
+    return `00000000-0000-4000-8000-${String(this.#next++).padStart(12, '0')}`;
+  }
+
+  /** Admits a container; several of a call are written at once. */
+  add(...added: readonly Omit<Owner, 'since'>[]): void {
+    const since = performance.now();
+    this.#setOwners([...this.owners, ...added.map((owner) => ({ ...owner, since }))]);
+  }
+
+  remove(...removed: readonly Owner[]): void {
+    this.#setOwners(this.owners.filter((owner) => !removed.includes(owner)));
+  }
+
+  #setOwners(owners: readonly Owner[]): void {
+    this.owners = owners;
+    this.writeState();
+    this.#list();
+  }
+
+  addClaim(uid: string, cpus: CpuSet): void {
+    this.claims.set(uid, { cpus, since: performance.now() });
+    this.#fake.writeClaim(uid, cpus.toString());
+  }
+
+  removeClaim(uid: string): void {
+    this.claims.delete(uid);
+    this.#fake.writeClaim(uid, undefined);
+  }
+
+  #list(): void {
+    const pods = new Map<string, [string, string][]>();
+    for (const { namespace, pod, container, cpus } of this.owners) {
+      const key = `${namespace}/${pod}`;
+      pods.set(key, [...(pods.get(key) ?? []), [container, cpus.toString()]]);
+    }
+    this.#fake.pods = fromEntries([...pods].map(([key, containers]) => [key, fromEntries(containers)]));
+  }
+
+  /** Writes both states with a rename, which repairs a broken file. It fails where a directory is in its place. */
+  writeState(): void {
+    const { machine, settings } = this.run;
+    const byPod = new Map<string, [string, string][]>();
+    for (const { uid, container, cpus } of this.owners) {
+      byPod.set(uid, [...(byPod.get(uid) ?? []), [container, cpus.toString()]]);
+    }
+    const entries = fromEntries([...byPod].map(([uid, containers]) => [uid, fromEntries(containers)]));
+    const pool = machine.online.minus(unionOf(this.owners.map(({ cpus }) => cpus)));
+    try {
+      this.#fake.writeCheckpoint(pool.toString(), entries);
+      if (this.checkpointFault !== undefined) this.checkpointSince = performance.now();
+      this.checkpointFault = undefined;
+    } catch {
+      // The kubelet logs it, and goes on with the state in memory.
+    }
+    const machineState = machine.pages.map((count, id) => {
+      const reserved = id === 0 ? settings.reservedPages : 0;
+      const table = (total: number, systemReserved: number) => {
+        return {
+          total,
+          systemReserved,
+          allocatable: total - systemReserved,
+          reserved: 0,
+          free: total - systemReserved,
+        };
+      };
+      const memoryMap = { memory: table(2 ** 36, 0), 'hugepages-2Mi': table(count * PAGE_BYTES, reserved) };
+      return [String(id), { numberOfAssignments: 0, memoryMap, cells: [id] }];
+    });
+    const state = { policyName: 'Static', machineState: Object.fromEntries(machineState), checksum: 1 };
+    replaceFile(join(this.directory, 'memory_manager_state'), JSON.stringify(state));
+  }
+
+  breakCheckpoint(fault: CheckpointFault): void {
+    const file = join(this.directory, 'cpu_manager_state');
+    const put = (make: (path: string) => void) => {
+      rmSync(`${file}.test`, { recursive: true, force: true });
+      make(`${file}.test`);
+      if (fault === 'directory') rmSync(file, { force: true });
+      renameSync(`${file}.test`, file);
+    };
+    const makers: Record<CheckpointFault, (path: string) => void> = {
+      torn: (path) => writeFileSync(path, '{"policyName":"static","defaultCpuSet":"0-'),
+      empty: (path) => writeFileSync(path, ''),
+      huge: (path) => writeFileSync(path, ' '.repeat(HUGE_BYTES)),
+      fifo: (path) => execFileSync('mkfifo', [path]),
+      directory: (path) => mkdirSync(path),
+      loop: (path) => symlinkSync('cpu_manager_state', path),
+    };
+    put(makers[fault]);
+    this.checkpointFault = fault;
+    this.checkpointSince = performance.now();
+  }
+
+  /** What an administrator or the kubelet's next write does. */
+  restoreCheckpoint(): void {
+    if (this.checkpointFault === 'directory') rmSync(join(this.directory, 'cpu_manager_state'), { recursive: true });
+    this.writeState();
+  }
+}
+
+/** Also with the key `__proto__`, as JSON.parse makes it. */
+function fromEntries<Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> {
+  return Object.fromEntries(entries) as Record<string, Value>;
+}

@@ -1,0 +1,188 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createFakeApi, type FakeApi } from '../../node-agent/api-stand-in.ts';
+import { writeKubeconfig } from '../../node-agent/wiring/agent-process.ts';
+import { replaceFile } from '../../support/files.ts';
+import { LifeAgent } from './agent.ts';
+import { LifeKubelet } from './kubelet.ts';
+import { Machine } from './machine.ts';
+import { OpenVswitch } from './open-vswitch.ts';
+import { StateDirectory } from './state-directory.ts';
+
+export const NODE = 'node-1';
+export const TOPOLOGY = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
+export const LEASE = `/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases/plumbline-agent-${NODE}`;
+
+export type ApiState = 'answers' | 'silent' | 'failing' | 'refusing';
+
+/** NUMA nodes in the network map. */
+export interface MapNetworks {
+  readonly physnet2: number;
+  readonly tunnel: number;
+}
+
+/** A whole node: its machine, kubelet, Open vSwitch and API server as stand-ins, and real agents as processes. */
+export class LifeNode {
+  readonly directory = mkdtempSync(join(tmpdir(), 'life-'));
+  readonly machine: Machine;
+  readonly kubelet: LifeKubelet;
+  readonly switch: OpenVswitch;
+  readonly state: StateDirectory;
+  readonly api: FakeApi = createFakeApi(NODE);
+  apiState: ApiState = 'answers';
+  apiSince = 0;
+  /** The last network map without an error, and whether the file has one. */
+  map: MapNetworks = { physnet2: 1, tunnel: 0 };
+  mapFault: string | undefined;
+  mapSince = 0;
+  /** When the last valid map was written, or an agent began that had to save it. */
+  mapSavedSince = 0;
+  agent: LifeAgent | undefined;
+  second: LifeAgent | undefined;
+  /** Why the original masks may be lost: the agent could not save them before it ended. */
+  masksLost: string | undefined;
+  /** While Open vSwitch is stopped and started. */
+  isRestarting = false;
+  readonly launchers = new Map<string, object>();
+  readonly #clock: string;
+  #apiPort = 0;
+  #flags: readonly string[] = [];
+  #isNodeStale = false;
+
+  constructor() {
+    const path = (name: string) => join(this.directory, name);
+    mkdirSync(path('sys'));
+    this.machine = new Machine(path('sys'));
+    this.kubelet = new LifeKubelet(path('kubelet'), this.machine);
+    this.switch = new OpenVswitch(this.directory);
+    this.state = new StateDirectory(path('state'));
+    this.#clock = path('clock');
+    writeFileSync(this.#clock, '0');
+    for (const name of ['cgroup', 'run', 'cni-conf', 'cni-bin', 'map']) mkdirSync(path(name));
+    this.kubelet.onReady = () => this.#writeNode();
+  }
+
+  async start(): Promise<void> {
+    const address = await this.api.listen();
+    this.#apiPort = Number(new URL(address).port);
+    this.writeMap(this.map);
+    this.switch.setPorts([...this.machine.nics.keys()]);
+    await this.switch.startDatabase();
+    await this.switch.start(true);
+    await this.kubelet.start();
+    const path = (name: string) => join(this.directory, name);
+    this.#flags = Object.entries({
+      'node-name': NODE,
+      kubeconfig: writeKubeconfig(this.directory, address),
+      'kubelet-dir': this.kubelet.directory,
+      'kubelet-endpoint': this.kubelet.endpoint,
+      'cdi-dir': this.kubelet.cdiDir,
+      'ovs-rundir': this.switch.rundir,
+      'ovs-enabler': this.switch.enabler,
+      'state-dir': this.state.path,
+      'run-dir': path('run'),
+      'sysfs-root': path('sys'),
+      'cgroup-root': path('cgroup'),
+      'cni-conf-dir': path('cni-conf'),
+      'cni-bin-dir': path('cni-bin'),
+      'network-map': path('map/map.yaml'),
+    }).flatMap(([name, value]) => [`--${name}`, value]);
+    this.startAgent();
+  }
+
+  startAgent(): void {
+    this.agent ??= new LifeAgent(this.#flags, this.#clock);
+  }
+
+  startSecond(): void {
+    this.second ??= new LifeAgent(this.#flags, this.#clock);
+  }
+
+  /** Ends the agent; a second one takes over. */
+  async endAgent(how: 'stop' | 'kill'): Promise<void> {
+    const agent = this.agent;
+    this.noteMasks();
+    this.agent = undefined;
+    await agent?.[how]();
+    if (this.second === undefined) return;
+    this.agent = this.second;
+    this.second = undefined;
+    if (this.agent.isWorking) this.agent.since = performance.now();
+  }
+
+  /** A DaemonSet starts an agent that has ended again. */
+  replaceEndedAgent(): void {
+    if (this.second?.ended !== undefined) this.second = undefined;
+    if (this.agent?.ended === undefined) return;
+    this.noteMasks();
+    this.agent = undefined;
+    this.startAgent();
+  }
+
+  /** Whoever ends an agent that could not save the original masks loses them. */
+  noteMasks(): void {
+    const { isOn, since, startedAt } = this.switch;
+    if (isOn && this.state.mayHaveRefused(Math.max(since, startedAt, this.agent?.since ?? 0)))
+      this.masksLost = 'an agent ended before it could save them';
+  }
+
+  async setApi(state: ApiState): Promise<void> {
+    if (this.apiState === 'refusing') await this.api.listen(this.#apiPort);
+    this.api.silent = state === 'silent';
+    this.api.failing = state === 'failing';
+    if (state === 'refusing') await this.api.close();
+    this.apiState = state;
+    this.apiSince = performance.now();
+    if (state === 'answers' && this.#isNodeStale) this.#writeNode();
+  }
+
+  /** The kubelet writes the Node's status when it is ready, as soon as the API server answers. */
+  #writeNode(): void {
+    this.#isNodeStale = this.apiState !== 'answers';
+    if (this.#isNodeStale) return;
+    const capacity = { pods: '110' };
+    const path = `/api/v1/nodes/${NODE}`;
+    const nodeInfo = { kubeletVersion: this.kubelet.run.version };
+    this.api.objects.set(path, {
+      ...this.api.objects.get(path),
+      status: { nodeInfo, capacity, allocatable: capacity },
+    });
+    this.kubelet.stateSince = performance.now();
+  }
+
+  get isNodeStale(): boolean {
+    return this.#isNodeStale;
+  }
+
+  writeMap(map: MapNetworks): void {
+    this.map = map;
+    this.#writeMapText(`physnets: {physnet2: {numaNodes: [${map.physnet2}]}}\ntunnel: {numaNodes: [${map.tunnel}]}\n`);
+    this.mapFault = undefined;
+    this.mapSavedSince = this.mapSince;
+  }
+
+  breakMap(): void {
+    this.#writeMapText('physnets: {physnet2: {numaNodes: [7]}}\n');
+    this.mapFault = 'there is no NUMA node 7';
+  }
+
+  #writeMapText(text: string): void {
+    replaceFile(join(this.directory, 'map/map.yaml'), text);
+    this.mapSince = performance.now();
+  }
+
+  moveClock(milliseconds: number): void {
+    replaceFile(this.#clock, String(milliseconds));
+  }
+
+  async end(): Promise<void> {
+    await Promise.all([this.agent?.kill(), this.second?.kill()]);
+    await this.switch.stop();
+    await this.switch.stopDatabase();
+    await this.kubelet.stop();
+    if (this.apiState !== 'refusing') await this.api.close();
+    this.state.end();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
