@@ -3,7 +3,7 @@ import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { createRandom, type Random } from '../lab/random.ts';
 import type { CheckpointFault, LifeKubelet, Owner } from './world/kubelet.ts';
 import { coreOf } from './world/machine.ts';
-import { type ApiState, LEASE, type LifeNode, NODE, TOPOLOGY } from './world/node.ts';
+import { type ApiState, LEASE, type LifeNode, NODE } from './world/node.ts';
 
 /** One event of a sequence: its kind, its own random numbers, and the milliseconds before it. */
 export interface Step {
@@ -313,7 +313,7 @@ export const KINDS: ReadonlyMap<string, Kind> = new Map(
       apply: (node, random) =>
         node.moveClock(random.oneOf([-2 * DAY, -3_600_000, -30_000, 0, 30_000, 3_600_000, 2 * DAY])),
     },
-    'NodeTopology deleted': { weight: 1, apply: ({ api: server }) => void server.objects.delete(TOPOLOGY) },
+    'NodeTopology deleted': { weight: 1, apply: (node) => node.deleteTopology() },
     'Lease deleted': { weight: 1, apply: ({ api: server }) => void server.objects.delete(LEASE) },
     'API server silent': api('silent'),
     'API server failing': api('failing'),

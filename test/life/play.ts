@@ -1,3 +1,4 @@
+import { until } from '../support/until.ts';
 import { applyStep, type Step } from './events.ts';
 import { CHECK_MILLISECONDS, Invariants, type Violation } from './invariants.ts';
 import { LifeNode } from './world/node.ts';
@@ -44,7 +45,7 @@ export async function play(
   try {
     const began = performance.now();
     await node.start();
-    await wait(4000);
+    await until('the first report', () => isOver() || invariants.status?.cells !== undefined);
     for (const step of steps) {
       await wait(step.pause);
       if (isOver()) break;
@@ -82,7 +83,7 @@ async function recover(
   if (!machine.online.equals(facts.online) || machine.pages.join() !== facts.pages.join()) await kubelet.stop();
   await kubelet.start();
   node.startAgent();
-  const until = async (seconds: number, wrong: () => string[] | Promise<string[]>) => {
+  const untilRight = async (seconds: number, wrong: () => string[] | Promise<string[]>) => {
     const end = performance.now() + seconds * 1000;
     let last: string[] = ['not looked at yet'];
     while (last.length > 0 && performance.now() < end && !isOver()) {
@@ -91,9 +92,9 @@ async function recover(
     }
     invariants.failRecovery(isOver() ? [] : last);
   };
-  await until(RECOVERY_SECONDS, () => invariants.notRecovered());
+  await untilRight(RECOVERY_SECONDS, () => invariants.notRecovered());
   node.switch.setOn(false);
-  await until(20, () =>
+  await untilRight(20, () =>
     node.masksLost === undefined
       ? node.switch.notRestored().map((text) => `d masks not restored at the end: ${text}`)
       : [],

@@ -42,6 +42,8 @@ export class LifeNode {
   second: LifeAgent | undefined;
   /** Why the original masks may be lost: the agent could not save them before it ended. */
   masksLost: string | undefined;
+  /** When the NodeTopology was deleted, in monotonic milliseconds. */
+  deletedAt = 0;
   /** While Open vSwitch is stopped and started. */
   isRestarting = false;
   readonly launchers = new Map<string, object>();
@@ -153,6 +155,11 @@ export class LifeNode {
 
   get isNodeStale(): boolean {
     return this.#isNodeStale;
+  }
+
+  deleteTopology(): void {
+    this.api.objects.delete(TOPOLOGY);
+    this.deletedAt = performance.now();
   }
 
   writeMap(map: MapNetworks): void {
