@@ -30,6 +30,8 @@ export interface KubeletConfigSources {
 
 /** Seconds until the next query after a kubelet refused or did not answer: initially and at most. */
 const REFUSED_FOR = { first: 1, most: 60 };
+/** The most while no file has the settings either: the report has them 15 s after the kubelet is ready. */
+const MAX_UNKNOWN_SECONDS = 5;
 /** K3s contains the kubelet, gives it this directory and shows no flags: here are its certificate and port. */
 const K3S_CONFIG_DIR = '/var/lib/rancher/k3s/agent/etc/kubelet.conf.d';
 const REMEDY = 'allow nodes/configz, or see docs/reference/kubernetes-distributions.md';
@@ -83,7 +85,8 @@ export class KubeletConfigReader {
     if (valid !== undefined) return { config: valid, problems: [] };
     const host = run.host ?? (await readHost(this.#sources, root));
     const { at, config, isWhole, problem = '' } = host;
-    const answer = isDue ? await this.#query(at) : undefined;
+    const maxPauseSeconds = config === undefined ? MAX_UNKNOWN_SECONDS : REFUSED_FOR.most;
+    const answer = isDue ? await this.#query(at, maxPauseSeconds) : undefined;
     // After a restart in the meantime, it is not known which kubelet this was.
     if (run.id !== '' && run.id === generation()) {
       run.answer = answer;
@@ -101,7 +104,7 @@ export class KubeletConfigReader {
     return this.#run;
   }
 
-  async #query(at: HostReading['at']): Promise<NodeKubeletConfig | undefined> {
+  async #query(at: HostReading['at'], maxPauseSeconds: number): Promise<NodeKubeletConfig | undefined> {
     const { configz, endpoint } = this.#sources;
     try {
       const answer = await configz?.({ ...at, ...(endpoint && { endpoint }) });
@@ -115,7 +118,7 @@ export class KubeletConfigReader {
       this.#refusal = reason;
       return undefined;
     } finally {
-      this.#nextQueryAt = this.#now() + this.#refused.next();
+      this.#nextQueryAt = this.#now() + Math.min(maxPauseSeconds, this.#refused.next());
     }
   }
 

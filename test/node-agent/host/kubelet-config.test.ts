@@ -208,6 +208,28 @@ describe('the configuration of a running kubelet', () => {
     assert.equal(await policy(), 'static');
     assert.equal(calls, 3);
   });
+
+  const pauses: [label: string, file: string | undefined, most: number][] = [
+    ['a minute if a file has the settings', `${HEAD}cpuManagerPolicy: none`, 60],
+    ['five seconds if nothing has them: a kubelet that takes minutes to start is known soon after', undefined, 5],
+  ];
+  for (const [label, file, most] of pauses) {
+    it(`is asked again after at most ${label}`, async () => {
+      const root = temp();
+      if (file !== undefined) writeTree(root, { 'config.yaml': file });
+      let now = 0;
+      const askedAt: number[] = [];
+      const configz = async () => {
+        askedAt.push(now);
+        throw new ConfigzError(endpoint, 'no answer in 3 s');
+      };
+      const sources = { configz, generation: () => 'run', kubeletDir: root, config: join(root, 'config.yaml') };
+      const { read } = new KubeletConfigReader(sources, recordingLogger().log, () => now);
+      for (; now < 600; now++) await read();
+      const longest = Math.max(...askedAt.slice(1).map((at, index) => at - (askedAt[index] ?? 0)));
+      assert.ok(longest > most / 2 && longest <= most, `${longest} s`);
+    });
+  }
 });
 
 describe('where a kubelet serves', () => {
