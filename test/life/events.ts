@@ -202,15 +202,15 @@ export const KINDS: ReadonlyMap<string, Kind> = new Map(
       apply({ machine, switch: ovs }, random) {
         const from = random.oneOf([...machine.nics.keys()]);
         machine.renameNic(from, from.endsWith('r') ? from.slice(0, -1) : `${from}r`);
-        ovs.setPorts([...machine.nics.keys()]);
+        return ovs.setPorts([...machine.nics.keys()]);
       },
     },
     'NIC added': {
       weight: 1,
       apply({ machine, switch: ovs }, random) {
-        if (machine.nics.size >= 3) return;
+        if (machine.nics.size >= 3) return undefined;
         machine.addNic(`ens${machine.nics.size + 1}f0`, random.below(2));
-        ovs.setPorts([...machine.nics.keys()]);
+        return ovs.setPorts([...machine.nics.keys()]);
       },
     },
     'NIC moved': {
@@ -227,7 +227,7 @@ export const KINDS: ReadonlyMap<string, Kind> = new Map(
       async apply(node) {
         node.isRestarting = true;
         await node.switch.stop();
-        await node.switch.start(false);
+        await node.switch.start();
         node.masksLost = undefined;
         node.isRestarting = false;
       },

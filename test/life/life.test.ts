@@ -10,6 +10,7 @@ const SEED = 1;
 
 describe('the life of a node', function () {
   needs('linux');
+  needs('openVswitch');
   this.timeout(1_200_000);
 
   it(`in ${EVENTS} random events the report, the Lease and Open vSwitch agree with the truth`, async () => {

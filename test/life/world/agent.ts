@@ -26,10 +26,6 @@ export class LifeAgent {
     return [...text.slice(-12), ...logged].join('\n    ').slice(0, 3000);
   }
 
-  get lines(): readonly Readonly<Record<string, unknown>>[] {
-    return this.#process.lines;
-  }
-
   get isWorking(): boolean {
     const isStarted = this.#process.line('agent started') !== undefined;
     if (isStarted && this.since === Number.POSITIVE_INFINITY) this.since = performance.now();

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
+import { groupBy } from '../../../model/lists.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
 import { replaceFile, writeTree } from '../../support/files.ts';
@@ -64,6 +65,8 @@ export class LifeKubelet {
   /** When the file became usable or unusable, the sockets answered or not: monotonic milliseconds. */
   checkpointSince = 0;
   answersSince = 0;
+  /** When it last wrote who has CPUs. */
+  changedAt = 0;
   answers: Answers = 'ready';
   /** For the next start. */
   version = 'v1.36.0';
@@ -89,16 +92,8 @@ export class LifeKubelet {
     writeTree(directory, { 'pki/kubelet.crt': `${serving.cert}${authority.cert}` });
   }
 
-  get isStopped(): boolean {
-    return this.state === 'stopped';
-  }
-
   get endpoint(): string {
     return `127.0.0.1:${this.#port}`;
-  }
-
-  get registrations(): readonly string[] {
-    return this.#fake.registrations.map(({ resourceName }) => resourceName);
   }
 
   get owned(): CpuSet {
@@ -143,7 +138,7 @@ export class LifeKubelet {
     this.#fake.pods = {};
     await this.#fake.start();
     await pause(LISTS_NOTHING_MILLISECONDS);
-    if (this.isStopped) return;
+    if ((this.state as string) === 'stopped') return;
     this.#list();
     this.#setState('ready');
     this.onReady();
@@ -218,25 +213,24 @@ export class LifeKubelet {
   }
 
   #list(): void {
-    const pods = new Map<string, [string, string][]>();
-    for (const { namespace, pod, container, cpus } of this.owners) {
-      const key = `${namespace}/${pod}`;
-      pods.set(key, [...(pods.get(key) ?? []), [container, cpus.toString()]]);
-    }
-    this.#fake.pods = fromEntries([...pods].map(([key, containers]) => [key, fromEntries(containers)]));
+    this.#fake.pods = this.#byPod(({ namespace, pod }) => `${namespace}/${pod}`);
+  }
+
+  /** CPUs by pod and container; Object.fromEntries makes a key of `__proto__`, as JSON.parse does. */
+  #byPod(keyOf: (owner: Owner) => string): Record<string, Record<string, string>> {
+    const containers = (owners: readonly Owner[]) =>
+      Object.fromEntries(owners.map(({ container, cpus }) => [container, cpus.toString()]));
+    return Object.fromEntries([...groupBy(this.owners, keyOf)].map(([key, owners]) => [key, containers(owners)]));
   }
 
   /** Writes both states with a rename, which repairs a broken file. It fails where a directory is in its place. */
   writeState(): void {
     const { machine, settings } = this.run;
-    const byPod = new Map<string, [string, string][]>();
-    for (const { uid, container, cpus } of this.owners) {
-      byPod.set(uid, [...(byPod.get(uid) ?? []), [container, cpus.toString()]]);
-    }
-    const entries = fromEntries([...byPod].map(([uid, containers]) => [uid, fromEntries(containers)]));
+    const entries = this.#byPod(({ uid }) => uid);
     const pool = machine.online.minus(unionOf(this.owners.map(({ cpus }) => cpus)));
     try {
       this.#fake.writeCheckpoint(pool.toString(), entries);
+      this.changedAt = performance.now();
       if (this.checkpointFault !== undefined) this.checkpointSince = performance.now();
       this.checkpointFault = undefined;
     } catch {
@@ -245,13 +239,8 @@ export class LifeKubelet {
     const machineState = machine.pages.map((count, id) => {
       const reserved = id === 0 ? settings.reservedPages : 0;
       const table = (total: number, systemReserved: number) => {
-        return {
-          total,
-          systemReserved,
-          allocatable: total - systemReserved,
-          reserved: 0,
-          free: total - systemReserved,
-        };
+        const allocatable = total - systemReserved;
+        return { total, systemReserved, allocatable, reserved: 0, free: allocatable };
       };
       const memoryMap = { memory: table(2 ** 36, 0), 'hugepages-2Mi': table(count * PAGE_BYTES, reserved) };
       return [String(id), { numberOfAssignments: 0, memoryMap, cells: [id] }];
@@ -286,9 +275,4 @@ export class LifeKubelet {
     if (this.checkpointFault === 'directory') rmSync(join(this.directory, 'cpu_manager_state'), { recursive: true });
     this.writeState();
   }
-}
-
-/** Also with the key `__proto__`, as JSON.parse makes it. */
-function fromEntries<Value>(entries: readonly (readonly [string, Value])[]): Record<string, Value> {
-  return Object.fromEntries(entries) as Record<string, Value>;
 }

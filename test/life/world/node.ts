@@ -69,9 +69,7 @@ export class LifeNode {
     const address = await this.api.listen();
     this.#apiPort = Number(new URL(address).port);
     this.writeMap(this.map);
-    this.switch.setPorts([...this.machine.nics.keys()]);
-    await this.switch.startDatabase();
-    await this.switch.start(true);
+    await this.switch.create([...this.machine.nics.keys()]);
     await this.kubelet.start();
     const path = (name: string) => join(this.directory, name);
     this.#flags = Object.entries({

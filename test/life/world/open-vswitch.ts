@@ -1,22 +1,22 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity } from '../../../native/affinity.ts';
 import { threadsOfProcess } from '../../../native/peer.ts';
-import { createJsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
-import { lockingCommand, type StandIn, startStandIn } from '../../node-agent/support.ts';
 import { endsWithUs } from '../../support/children.ts';
 import { until } from '../../support/until.ts';
 
-const WORKERS = 2;
+const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 const affinity = createAffinity();
+const run = promisify(execFile);
 export const MACHINE = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8').trim());
 
-const uuids = (ids: readonly string[]) => ['set', ids.map((id) => ['uuid', id])];
+type Daemon = 'ovsdb-server' | 'ovs-vswitchd';
 
-/** The daemons of Open vSwitch as processes with real threads, its database as a server, and the file that enables. */
+/** A real Open vSwitch with dummy ports, and the file that enables the affinity. */
 export class OpenVswitch {
   readonly rundir: string;
   readonly enabler: string;
@@ -24,64 +24,84 @@ export class OpenVswitch {
   since = 0;
   isDatabaseUp = false;
   databaseSince = 0;
+  /** When a daemon last started. */
+  startedAt = 0;
   /** Masks of threads from before the first agent; a thread that is not listed has those of its daemon's start. */
   readonly #originals = new Map<number, string>();
-  startedAt = 0;
-  #switch: StandIn | undefined;
-  #database: ChildProcess | undefined;
-  #server: Server | undefined;
-  readonly #sockets = new Set<Socket>();
+  readonly #daemons = new Map<Daemon, ChildProcess>();
+  readonly #environment: NodeJS.ProcessEnv;
+  readonly #socket: string;
+  /** Ports of the bridge as the node has them, and as the database does. */
   #ports: readonly string[] = [];
+  #applied: readonly string[] = [];
 
   constructor(directory: string) {
-    this.rundir = join(directory, 'ovs');
-    mkdirSync(this.rundir);
+    const rundir = join(directory, 'ovs');
+    this.rundir = rundir;
+    this.#socket = join(rundir, 'db.sock');
+    const directories = { OVS_RUNDIR: rundir, OVS_DBDIR: rundir, OVS_LOGDIR: rundir, OVS_SYSCONFDIR: rundir };
+    this.#environment = { ...process.env, ...directories };
+    mkdirSync(rundir);
     mkdirSync(join(directory, 'etc'));
     this.enabler = join(directory, 'etc/enable');
+    execFileSync('ovsdb-tool', ['create', join(rundir, 'conf.db'), SCHEMA]);
   }
 
-  get pids(): number[] {
-    return [this.#switch?.pid, this.#database?.pid].filter((pid) => pid !== undefined);
-  }
-
-  /** @param areTheirsSet whether threads get masks of their own: not while an agent may move them */
-  async start(areTheirsSet: boolean): Promise<void> {
-    const file = (name: string) => join(this.rundir, `${name}.pid`);
-    this.#switch = await startStandIn('ovs-vswitchd', WORKERS, file('ovs-vswitchd'));
-    const [program = '', ...args] = lockingCommand(file('ovsdb-server'), '/bin/sleep', ['ovsdb-server', '1000000']);
-    this.#database = spawn(program, args, { stdio: 'ignore' });
-    endsWithUs(this.#database);
-    const { pid } = this.#database;
-    await until('the pidfile', () => readFileSync(file('ovsdb-server'), 'utf8') === `${pid}\n`);
-    this.#originals.clear();
-    this.startedAt = performance.now();
-    if (!areTheirsSet) return;
+  /** @param ports of the bridge of physnet1 */
+  async create(ports: readonly string[]): Promise<void> {
+    await this.startDatabase();
+    await this.#configure('init');
+    await this.#configure('add-br', 'br-ex', '--', 'set', 'bridge', 'br-ex', 'datapath_type=dummy');
+    await this.#configure('set', 'Open_vSwitch', '.', 'external_ids:ovn-bridge-mappings=physnet1:br-ex');
+    await this.setPorts(ports);
+    await this.start();
     const own = [...MACHINE].map((cpu) => CpuSet.of([cpu]));
-    threadsOfProcess(this.#switch.pid)
-      .slice(-own.length)
-      .forEach((tid, index) => {
-        const cpus = own[index] ?? MACHINE;
-        affinity.set(tid, cpus.toWords());
-        this.#originals.set(tid, cpus.toString());
-      });
+    const threads = () => threadsOfProcess(this.#daemons.get('ovs-vswitchd')?.pid ?? 0);
+    await until('handlers and revalidators', () => threads().length > own.length);
+    for (const [index, tid] of threads().slice(-own.length).entries()) {
+      const cpus = own[index] ?? MACHINE;
+      affinity.set(tid, cpus.toWords());
+      this.#originals.set(tid, cpus.toString());
+    }
+  }
+
+  async start(): Promise<void> {
+    await this.#start('ovs-vswitchd', `unix:${this.#socket}`, '--enable-dummy=override', '--disable-system');
   }
 
   async stop(): Promise<void> {
-    await this.#switch?.stop();
-    const database = this.#database;
-    if (database !== undefined && database.exitCode === null) {
-      const exited = new Promise((resolve) => database.once('exit', resolve));
-      database.kill('SIGKILL');
-      await exited;
-    }
-    this.#switch = undefined;
-    this.#database = undefined;
+    await this.#stop('ovs-vswitchd');
+  }
+
+  async startDatabase(): Promise<void> {
+    if (this.isDatabaseUp) return;
+    await this.#start('ovsdb-server', join(this.rundir, 'conf.db'), `--remote=punix:${this.#socket}`);
+    await until('ovsdb-server listens', () => existsSync(this.#socket));
+    this.#setDatabase(true);
+    await this.setPorts(this.#ports);
+  }
+
+  async stopDatabase(): Promise<void> {
+    if (!this.isDatabaseUp) return;
+    this.#setDatabase(false);
+    await this.#stop('ovsdb-server');
+  }
+
+  /** Changes the ports of the bridge, as soon as there is a database. */
+  async setPorts(ports: readonly string[]): Promise<void> {
+    this.#ports = ports;
+    if (!this.isDatabaseUp) return;
+    const gone = this.#applied.filter((name) => !ports.includes(name)).map((name) => ['del-port', 'br-ex', name]);
+    const added = ports.filter((name) => !this.#applied.includes(name)).map((name) => ['add-port', 'br-ex', name]);
+    const changes = [...gone, ...added];
+    this.#applied = ports;
+    if (changes.length > 0) await this.#configure(...changes.flatMap((change) => ['--', ...change]));
   }
 
   /** Allowed CPUs of each thread. */
   masks(): Map<number, CpuSet> {
     const masks = new Map<number, CpuSet>();
-    for (const tid of this.pids.flatMap(threadsOfProcess)) {
+    for (const tid of [...this.#daemons.values()].flatMap(({ pid = 0 }) => threadsOfProcess(pid))) {
       try {
         masks.set(tid, CpuSet.fromWords(affinity.get(tid)));
       } catch {
@@ -93,11 +113,11 @@ export class OpenVswitch {
 
   /** Threads without the mask that they had before the first agent, as text. */
   notRestored(): string[] {
-    const wrong = [...this.masks()].filter(([tid, mask]) => mask.toString() !== this.#original(tid));
-    return wrong.map(([tid, mask]) => `thread ${tid} has ${mask}, not ${this.#original(tid)}`);
+    return [...this.masks()].flatMap(([tid, mask]) => {
+      const original = this.#originals.get(tid) ?? MACHINE.toString();
+      return mask.toString() === original ? [] : [`thread ${tid} has ${mask}, not ${original}`];
+    });
   }
-
-  #original = (tid: number) => this.#originals.get(tid) ?? MACHINE.toString();
 
   setOn(isOn: boolean): void {
     if (isOn) writeFileSync(this.enabler, '1');
@@ -106,60 +126,30 @@ export class OpenVswitch {
     this.isOn = isOn;
   }
 
-  /** A bridge of physnet1 with these ports. */
-  setPorts(ports: readonly string[]): void {
-    const before = this.#ports;
-    this.#ports = ports;
-    const gone = before.filter((name) => !ports.includes(name));
-    const removed = (names: readonly string[], prefix: string) =>
-      Object.fromEntries(names.map((name) => [`${prefix}${name}`, { delete: null }]));
-    const update = this.#tables();
-    const changes = {
-      Port: { ...update.Port, ...removed(gone, 'p-') },
-      Interface: { ...update.Interface, ...removed(gone, 'i-') },
-      Bridge: {
-        b: {
-          modify: {
-            ports: uuids([...gone, ...ports.filter((name) => !before.includes(name))].map((name) => `p-${name}`)),
-          },
-        },
-      },
-    };
-    const text = JSON.stringify({ method: 'update2', params: ['plumbline', changes], id: null });
-    for (const socket of this.#sockets) socket.write(text);
-  }
-
-  #tables() {
-    const rows = (row: (name: string) => readonly [string, object]) => Object.fromEntries(this.#ports.map(row));
-    return {
-      Open_vSwitch: { o: { insert: { external_ids: ['map', [['ovn-bridge-mappings', 'physnet1:br-ex']]] } } },
-      Bridge: { b: { insert: { name: 'br-ex', ports: uuids(this.#ports.map((name) => `p-${name}`)) } } },
-      Port: rows((name) => [`p-${name}`, { insert: { interfaces: uuids([`i-${name}`]) } }]),
-      Interface: rows((name) => [`i-${name}`, { insert: { name, type: 'system', link_state: 'up' } }]),
-    };
-  }
-
-  async startDatabase(): Promise<void> {
-    if (this.isDatabaseUp) return;
-    this.#server = createServer((socket) => {
-      this.#sockets.add(socket);
-      const read = createJsonStream();
-      socket.on('error', () => {}).on('close', () => this.#sockets.delete(socket));
-      socket.on('data', (chunk) => {
-        for (const message of read(chunk) as { id?: unknown }[])
-          socket.write(JSON.stringify({ id: message.id, result: this.#tables(), error: null }));
-      });
-    });
-    await new Promise<void>((resolve) => this.#server?.listen(join(this.rundir, 'db.sock'), resolve));
-    this.isDatabaseUp = true;
+  #setDatabase(isUp: boolean): void {
+    this.isDatabaseUp = isUp;
     this.databaseSince = performance.now();
   }
 
-  async stopDatabase(): Promise<void> {
-    if (!this.isDatabaseUp) return;
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server?.close(resolve));
-    this.isDatabaseUp = false;
-    this.databaseSince = performance.now();
+  async #configure(...args: string[]): Promise<void> {
+    await run('ovs-vsctl', [`--db=unix:${this.#socket}`, '--no-wait', ...args], { env: this.#environment });
+  }
+
+  async #start(name: Daemon, ...args: string[]): Promise<void> {
+    const quiet = ['--pidfile', '-vconsole:off', '-vsyslog:off'];
+    const child = spawn(name, [...args, ...quiet], { env: this.#environment, stdio: 'ignore' });
+    endsWithUs(child);
+    this.#daemons.set(name, child);
+    const pidfile = join(this.rundir, `${name}.pid`);
+    await until(pidfile, () => existsSync(pidfile) && readFileSync(pidfile, 'utf8') === `${child.pid}\n`);
+    this.startedAt = performance.now();
+  }
+
+  async #stop(name: Daemon): Promise<void> {
+    const child = this.#daemons.get(name);
+    this.#daemons.delete(name);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGTERM');
+    await once(child, 'exit');
   }
 }
