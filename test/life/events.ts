@@ -38,7 +38,7 @@ function cpusFor(kubelet: LifeKubelet, random: Random): CpuSet | undefined {
 
 function startPod({ kubelet }: LifeNode, random: Random, names: Partial<Owner> = {}): void {
   const cpus = kubelet.state === 'ready' ? cpusFor(kubelet, random) : undefined;
-  if (cpus === undefined) return;
+  if (cpus === undefined || kubelet.owners.some(({ uid }) => uid === names.uid)) return;
   const uid = kubelet.newUid();
   kubelet.add({ namespace: 'demo', pod: `vm-${uid.slice(-4)}`, uid, container: 'compute', cpus, ...names });
 }

@@ -34,10 +34,7 @@ export async function play(
   const invariants = new Invariants(node);
   let events = 0;
   const isOver = () => invariants.violations.some(({ invariant }) => endsWith(invariant));
-  const timers = [
-    setInterval(() => invariants.check(), CHECK_MILLISECONDS),
-    setInterval(() => void invariants.probe(), PROBE_MILLISECONDS),
-  ];
+  const timers: NodeJS.Timeout[] = [];
   const wait = async (milliseconds: number) => {
     const end = performance.now() + milliseconds;
     while (performance.now() < end && !isOver()) await pause(Math.min(100, Math.max(1, end - performance.now())));
@@ -46,6 +43,9 @@ export async function play(
     const began = performance.now();
     await node.start();
     await until('the first report', () => isOver() || invariants.status?.cells !== undefined);
+    // Nothing has happened before: how long a node takes to start is no promise.
+    timers.push(setInterval(() => invariants.check(), CHECK_MILLISECONDS));
+    timers.push(setInterval(() => void invariants.probe(), PROBE_MILLISECONDS));
     for (const step of steps) {
       await wait(step.pause);
       if (isOver()) break;
