@@ -5,7 +5,7 @@ import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-cl
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, PlumblineError } from '../../model/errors.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff, secondsUntilTick } from '../../runtime/time.ts';
+import { Backoff } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
@@ -132,7 +132,7 @@ export class PodResourcesSource {
     this.#round = 'none';
     this.#earliest = performance.now() + MIN_INTERVAL_SECONDS * 1000;
     if (verdict !== 'soon') this.#backoff.reset();
-    this.#schedule(verdict === 'soon' ? this.#backoff.next() : secondsUntilTick(PAUSES[verdict]));
+    this.#schedule(verdict === 'soon' ? this.#backoff.next() : PAUSES[verdict]);
     if (isRequested) this.#schedule(0);
   }
 
