@@ -2,7 +2,7 @@ import { isNotFound } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { Backoff, monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { Backoff, monotonicSeconds, secondsUntilTick, sleep } from '../../runtime/time.ts';
 import type { NodeIdentity } from '../kube-objects/lease.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
@@ -20,7 +20,7 @@ const MIN_WRITE_INTERVAL_SECONDS = 0.2;
 const DEBOUNCE_SECONDS = 0.1;
 /** Seconds between checks of state without notifications while a condition is not met. */
 const RETRY_SECONDS = 10;
-/** Seconds, at random up to a quarter less, between reads of the object: it or its definition may have been deleted. */
+/** Seconds between reads of the object, at shared ticks: it or its definition may have been deleted. */
 const READ_SECONDS = 20;
 /** Seconds, plus up to half as many, between reads of the Node. The report is written as often, which shows its age. */
 const RESYNC_SECONDS = 600;
@@ -130,7 +130,7 @@ export class Report {
   async #reconcile(signal: AbortSignal): Promise<void> {
     const now = monotonicSeconds();
     const isReadDue = now >= this.#readAt;
-    if (isReadDue) this.#readAt = now + READ_SECONDS * (1 - Math.random() / 4);
+    if (isReadDue) this.#readAt = now + secondsUntilTick(READ_SECONDS);
     if (isReadDue && now < this.#resyncAt && !(await this.#store.read(signal))) this.#resyncAt = now;
     const content = await this.#deps.inputs();
     const isResync = now >= this.#resyncAt;

@@ -5,7 +5,7 @@ import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Cluster, LabNode } from './cluster.ts';
 import type { Lab } from './lab.ts';
 import { reportOfStatus } from './report.ts';
-import { installUnit } from './scenarios/guest-agent.ts';
+import { type GuestAgent, installUnit } from './scenarios/guest-agent.ts';
 
 /**
  * Seconds until the agent has published a step: it queries the kubelet within half a second of a change, but on a busy
@@ -18,6 +18,8 @@ const POLL_SECONDS = 0.3;
 export interface AgentReport {
   restart(): Promise<void>;
   stop(): Promise<void>;
+  /** @returns the published report; undefined if there is none */
+  current(names: ReadonlyMap<string, string>): Promise<HostReport | undefined>;
   /**
    * The published report, once it is the expected one, or at the deadline.
    * @param names of pods by uid
@@ -29,6 +31,11 @@ export interface AgentReport {
 export async function startAgent(lab: Lab, cluster: Cluster, node: LabNode, signal: AbortSignal): Promise<AgentReport> {
   const agent = await installUnit(lab, cluster, node);
   await agent.start();
+  return agentReport(agent, cluster, node, signal);
+}
+
+/** The report of an agent that runs. */
+export function agentReport(agent: GuestAgent, cluster: Cluster, node: LabNode, signal: AbortSignal): AgentReport {
   const published = async (names: ReadonlyMap<string, string>): Promise<HostReport | undefined> => {
     const object = await cluster.client.get(`/apis/${API.apiVersion}/${API.plural}/${node.name}`);
     const { status } = nodeTopology.parse(object);
@@ -37,6 +44,7 @@ export async function startAgent(lab: Lab, cluster: Cluster, node: LabNode, sign
   return {
     restart: () => agent.start(),
     stop: async () => void (await agent.stop()),
+    current: published,
     async settled(names, expected) {
       const end = monotonicSeconds() + PUBLISHED_SECONDS;
       for (;;) {

@@ -1,16 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type HostMemory, readMemory } from '../../hardware/memory.ts';
-import { readSysfs } from '../../hardware/sysfs.ts';
-import type { HostDescription } from '../../model/host.ts';
+import { readMemory } from '../../hardware/memory.ts';
+import { readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { describeForKubelet } from '../../model/host-sysfs.ts';
 import type { Lab } from './lab.ts';
 import { execute } from './machine/commands.ts';
+import type { RecordedNode } from './recording.ts';
 
 /** The files that the agent reads of a node, below /sys/devices/system. */
 const FILES = [
   'cpu/online',
+  'cpu/present',
   'cpu/cpu[0-9]*/topology',
   'cpu/cpu[0-9]*/cache',
   ...['cpulist', 'distance', 'hugepages', 'meminfo'].map((name) => `node/node[0-9]*/${name}`),
@@ -18,9 +19,7 @@ const FILES = [
 ];
 
 /** The guest's hardware, as this source tree's agent reads it from a copy of the guest's sysfs. */
-export async function readGuestHardware(
-  lab: Lab,
-): Promise<{ readonly host: HostDescription; readonly memory: HostMemory }> {
+export async function readGuestHardware(lab: Lab): Promise<Pick<RecordedNode, 'host' | 'memory' | 'offline'>> {
   const root = await mkdtemp(join(tmpdir(), 'plumbline-lab-sysfs-'));
   try {
     // Files of sysfs report 4096 bytes: an archive needs a copy with the real length.
@@ -28,13 +27,12 @@ export async function readGuestHardware(
     const line = `copy=$(mktemp -d) && cd /sys && (${copied}) && tar -C "$copy" -cz . | base64 && rm -r "$copy"`;
     await execute('tar', ['-C', root, '-xz'], { input: Buffer.from(await lab.run(line), 'base64') });
     const host = describeForKubelet(await readSysfs(root));
-    return {
-      host,
-      memory: await readMemory(
-        root,
-        host.cells.map(({ id }) => id),
-      ),
-    };
+    const memory = await readMemory(
+      root,
+      host.cells.map(({ id }) => id),
+    );
+    const offline = (await readOffline(root)).toString();
+    return { host, memory, ...(offline !== '' && { offline }) };
   } finally {
     await rm(root, { recursive: true, force: true });
   }

@@ -104,7 +104,7 @@ function headingOf({ name, topologyPolicy, scope, cpuOptions, topologyOptions = 
 }
 
 /** Returns the seconds since its last call. */
-function createClock(): () => string {
+export function createClock(): () => string {
   let last = monotonicSeconds();
   return () => {
     const now = monotonicSeconds();
@@ -115,7 +115,7 @@ function createClock(): () => string {
 }
 
 /** The guest's program as one file. */
-async function bundlePlugin(): Promise<string> {
+export async function bundlePlugin(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   process.once('exit', () => rmSync(directory, { recursive: true, force: true }));
   const outfile = join(directory, 'device-plugin.cjs');

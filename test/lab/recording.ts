@@ -10,6 +10,8 @@ export interface RecordedNode {
   readonly version: string;
   readonly host: HostDescription;
   readonly memory?: HostMemory;
+  /** CPUs that are offline; absent: none. */
+  readonly offline?: string;
   readonly round: Round;
   /** In older recordings, the version from which this kubelet has a change that its version does not have. */
   readonly behavesLike?: string;

@@ -41,7 +41,7 @@ export function reportOfStatus(status: NodeTopologyStatus, names: ReadonlyMap<st
  * PodResources lists no init container that is not restartable.
  */
 export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: RunningPods): HostReport {
-  const { host, memory = { cells: [], distances: undefined }, round, version } = node;
+  const { host, memory = { cells: [], distances: undefined }, offline = '', round, version } = node;
   const owned = Object.entries(snapshot.cpus).flatMap(([podUID, containers]) =>
     Object.entries(containers).map(([container, cpus]) => ({ podUID, container, cpus: CpuSet.parse(cpus) })),
   );
@@ -49,7 +49,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
   const status = buildStatus(
     {
       ...inputs,
-      run: runWith({ description: host, memory }),
+      run: runWith({ description: host, memory, offline: CpuSet.parse(offline) }),
       kubeletVersion: node.behavesLike ?? version,
       capacity: Object.fromEntries([...deviceCounts(round)].map(([resource, count]) => [resource, `${count}`])),
       kubeletConfig: kubeletConfigOf('the round', {

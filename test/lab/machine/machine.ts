@@ -21,9 +21,12 @@ const SSH_WITHIN = 900;
 const BOOTED_WITHIN = 900;
 const READY_WITHIN = 600;
 
-/** QEMU's emulation of several CPUs sometimes crashes while a kernel starts; only the start is lost. */
+/**
+ * QEMU's emulation of several CPUs sometimes crashes while a kernel starts, or the kernel panics while it patches its own
+ * code, and QEMU ends with 0 instead of a reboot. Only the start is lost.
+ */
 const ATTEMPTS = 3;
-const CRASHED = /^QEMU ended with SIG(SEGV|ABRT|BUS|ILL)/;
+const CRASHED = /^QEMU ended with (0|SIG(SEGV|ABRT|BUS|ILL))\b/;
 
 /** A running machine, with the cluster whose only node it is. */
 export interface Machine {

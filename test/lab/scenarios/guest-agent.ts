@@ -13,7 +13,7 @@ import { type Cluster, type LabNode, unlessNotFound } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
 
 const HOME = '/opt/plumbline-lab/agent';
-const UNIT = 'plumbline-lab-agent';
+export const AGENT_UNIT = 'plumbline-lab-agent';
 const LOG = '/run/plumbline-lab-agent.log';
 const STATE = '/var/lib/plumbline';
 /** The namespace of the DPUs’ Leases. */
@@ -56,7 +56,7 @@ export interface GuestAgent {
  */
 export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   buildOnce();
-  await lab.run(`(systemctl stop ${UNIT} 2>/dev/null || true) && rm -rf ${HOME} && mkdir -p ${HOME} ${STATE}`);
+  await lab.run(`(systemctl stop ${AGENT_UNIT} 2>/dev/null || true) && rm -rf ${HOME} && mkdir -p ${HOME} ${STATE}`);
   await copyBundle(lab);
   await applyAgentObjects(lab, cluster, node);
   await writeKubeconfig(lab, await tokenFor(cluster, node));
@@ -64,7 +64,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
   const settings = ['--node-name', node.name, '--kubeconfig', `${HOME}/kubeconfig`];
   const writable: string[] = [];
   const stop = async () => {
-    await lab.run(`systemctl stop ${UNIT} 2>/dev/null; systemctl reset-failed ${UNIT} 2>/dev/null || true`);
+    await lab.run(`systemctl stop ${AGENT_UNIT} 2>/dev/null; systemctl reset-failed ${AGENT_UNIT} 2>/dev/null || true`);
   };
   return {
     async start(...flags) {
@@ -75,7 +75,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
       const properties = [...CONFINED, ...besides, `StandardOutput=truncate:${LOG}`].map((one) => `-p ${quoted(one)}`);
       const env = `--setenv=NODE_OPTIONS=${quoted(nodeOptions())}`;
       const command = ['node', `${HOME}/node-agent.cjs`, ...settings, ...flags].map(quoted).join(' ');
-      await lab.run(`systemd-run --quiet --unit=${UNIT} ${properties.join(' ')} ${env} ${command}`);
+      await lab.run(`systemd-run --quiet --unit=${AGENT_UNIT} ${properties.join(' ')} ${env} ${command}`);
     },
     allow: (...paths) => void writable.push(...paths),
     stop,

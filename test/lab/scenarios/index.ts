@@ -1,3 +1,4 @@
+import { CHANGE } from './change.ts';
 import { FAULTS_SCENARIO } from './faults.ts';
 import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
@@ -8,6 +9,7 @@ import type { Scenario } from './scenario.ts';
 export const SCENARIOS: readonly Scenario[] = [
   INSTALLED,
   FAULTS_SCENARIO,
+  CHANGE,
   GATE,
   // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,

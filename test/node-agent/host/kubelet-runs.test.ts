@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { changedPages } from '../../../node-agent/host/kernel-state.ts';
 import { KubeletRuns } from '../../../node-agent/host/kubelet-runs.ts';
@@ -34,11 +33,9 @@ describe('runs of the kubelet', () => {
   beforeEach(() => {
     root = temp();
     modes = [];
-    mock.timers.enable({ apis: ['setInterval'] });
     runs = new KubeletRuns({ sysfsRoot: root, kubeletDir: 'kubelet', root, log: recordingLogger().log });
     runs.subscribe(() => modes.push(runs.mode));
   });
-  afterEach(() => mock.timers.reset());
 
   it('read the host again for each kubelet that starts: CPUs and huge pages', async () => {
     host('0-2');
@@ -61,7 +58,7 @@ describe('runs of the kubelet', () => {
     start({ run: (signal) => runs.follow(signal) });
     await eventually(() => runs.mode === 'current', 'read');
     host('0-3', 8);
-    mock.timers.tick(15_000);
+    runs.check();
     assert.equal(runs.kernel?.online.toString(), '0-3');
     const { run, kernel } = runs;
     assert.ok(run?.kernel !== undefined && kernel !== undefined);
