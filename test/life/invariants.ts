@@ -139,7 +139,8 @@ const FACTS: readonly Fact[] = [
 
 /**
  * What a report must say while it cannot be right: since when, or undefined. The kernel is checked every 15 s, and a kubelet
- * whose files do not change is queried every 30 s, with a deadline of 5 s.
+ * whose files do not change is queried every 30 s, with a deadline of 5 s. An agent that starts without a usable checkpoint
+ * publishes nothing, and does not renew its Lease, until PodResources counts alone: after 30 s.
  */
 const STATEMENTS: readonly {
   readonly name: string;
@@ -154,7 +155,7 @@ const STATEMENTS: readonly {
   },
   {
     name: 'an unusable checkpoint',
-    promised: 15_000,
+    promised: 40_000,
     type: 'AssignmentsKnown',
     since: ({ kubelet }) => (kubelet.checkpointFault === undefined ? undefined : kubelet.checkpointSince),
   },
