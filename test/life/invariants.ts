@@ -315,7 +315,7 @@ export class Invariants {
     for (const { name, isSaid, message } of this.#wrongFacts(
       ({ promised }, changed) => changed + promised + this.#slack,
     )) {
-      if (!isSaid) this.#fail(`c Lease renewed beside a wrong report: ${name}`, message);
+      if (!isSaid) this.#fail(`c Lease renewed with a wrong report: ${name}`, message);
     }
     const { answers, answersSince, changedAt } = kubelet;
     const isUnanswered = ['silent', 'failing'].includes(answers) && answersSince < changedAt;

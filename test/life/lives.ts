@@ -17,7 +17,7 @@ export interface LivesOptions {
   readonly without: readonly string[];
   /** Seconds that may be spent on shortening the sequence of a failure. */
   readonly shrinkSeconds: number;
-  /** Whether the other lives go on after a failure; each way of failing is reported once. */
+  /** Whether the other lives continue after a failure; each way of failing is reported once. */
   readonly goesOn: boolean;
   readonly progress: (events: number, failures: number) => void;
 }

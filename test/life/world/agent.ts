@@ -4,7 +4,7 @@ import { dist } from '../../support/bundles.ts';
 
 const CLOCK = join(import.meta.dirname, '../../faults/world/jumping-clock.cjs');
 
-/** One agent's process, which must not end before it is told to. */
+/** One agent's process, which must not end before it gets a signal. */
 export class LifeAgent {
   /** When it began to work, or took over from another agent: monotonic milliseconds. */
   since = Number.POSITIVE_INFINITY;

@@ -74,7 +74,7 @@ export class LifeKubelet {
   /** Undefined while it does not run; it is ready when the Node says so. */
   state: 'stopped' | 'starting' | 'ready' = 'stopped';
   stateSince = 0;
-  /** Called when the Node's status is to be written. */
+  /** Called to write the Node's status. */
   onReady: () => void = () => {};
   readonly #fake: FakeKubelet;
   readonly #machine: Machine;
@@ -234,7 +234,7 @@ export class LifeKubelet {
       if (this.checkpointFault !== undefined) this.checkpointSince = performance.now();
       this.checkpointFault = undefined;
     } catch {
-      // The kubelet logs it, and goes on with the state in memory.
+      // The kubelet logs it, and continues with the state in memory.
     }
     const machineState = machine.pages.map((count, id) => {
       const reserved = id === 0 ? settings.reservedPages : 0;

@@ -120,7 +120,7 @@ export class LifeNode {
     this.startAgent();
   }
 
-  /** Whoever ends an agent that could not save the original masks loses them. */
+  /** Ending an agent that could not save the original masks loses the masks. */
   noteMasks(): void {
     const { isOn, since, startedAt } = this.switch;
     if (isOn && this.state.mayHaveRefused(Math.max(since, startedAt, this.agent?.since ?? 0)))
