@@ -38,15 +38,15 @@ export function launcherAnnouncer(events: Pick<EventRecorder, 'record'>, active:
     const { uid, namespace = '', annotations } = pod.metadata;
     const text = annotations?.[DECISION_ANNOTATION];
     if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;
-    const known = launchers.get(uid);
-    if (known === 'announced') return;
+    const before = launchers.get(uid);
+    if (before === 'announced') return;
     const isWaiting = (pod.spec.nodeName ?? '') === '';
     if (!active()) {
       if (isWaiting) launchers.set(uid, 'waiting');
       else launchers.delete(uid);
       return;
     }
-    if (!isWaiting && known === undefined) return;
+    if (!isWaiting && before === undefined) return;
     const launcher = recognizeLauncher(pod);
     if (launcher.kind !== 'launcher') return;
     launchers.set(uid, 'announced');
