@@ -1,5 +1,6 @@
 import { apiAccess } from '../kube/api-access.ts';
 import { createKubeClient } from '../kube/client.ts';
+import type { NetworkRef } from '../model/networks/attachments.ts';
 import type { ConfiguredContext } from '../model/networks/context.ts';
 import type { ReportFault } from '../model/report/check.ts';
 import { parseNames } from '../runtime/certificate.ts';
@@ -11,8 +12,9 @@ import { createRegistry, registerServerMetrics } from '../runtime/metrics.ts';
 import { Durations } from '../runtime/problem-log.ts';
 import { monotonicSeconds } from '../runtime/time.ts';
 import { createWebhookApp, createWebhookMetrics, MAX_BODY_BYTES, type WebhookMetrics } from './app.ts';
-import { createNadFetch, createVmiLookup } from './cluster/cluster-facts.ts';
+import { createVmiLookup } from './cluster/cluster-facts.ts';
 import { createClusterView } from './cluster/cluster-view.ts';
+import { DefinitionLookups } from './cluster/definition-lookups.ts';
 import { createRequirement, createRequirementReview } from './cluster/requirement.ts';
 import { createSchedulerLease } from './cluster/scheduler-lease.ts';
 import type { WebhookConfig } from './config.ts';
@@ -44,11 +46,12 @@ export async function createWebhook(
   const scheduler = createSchedulerLease(config.schedulerName, { client, log, now });
   const notReady = () => view.problem;
   const lookUp = createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, now, find: view.findVmi });
+  const definitions = new DefinitionLookups({ client, timeoutSeconds: VMI_TIMEOUT_SECONDS / 2, log, now });
   const options = {
     // The API server reuses connections to a pod that is not ready. Launchers are refused then, and created again soon.
     lookUpVmi: async (...args: Parameters<typeof lookUp>) =>
       view.problem === undefined ? lookUp(...args) : ({ kind: 'unreadable', why: view.problem } as const),
-    fetchNad: createNadFetch(client, VMI_TIMEOUT_SECONDS / 2, log),
+    fetchNad: (ref: NetworkRef) => definitions.find(ref),
     view,
     log,
     gate: config.fullPcpusOnly,

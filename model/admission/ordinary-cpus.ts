@@ -2,7 +2,9 @@ import { alignedCpus, annotatedThreadsPerCore } from '../alignment.ts';
 import { type Finding, quote } from '../errors.ts';
 import { mixedFinding, obstacleFindings } from '../launcher/containers.ts';
 import { askedMultiples } from '../launcher/smt-affinity.ts';
-import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, PLACED_RESOURCE } from '../names.ts';
+import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, DECISION_ANNOTATION, PLACED_RESOURCE } from '../names.ts';
+import type { MetaShape } from '../shapes.ts';
+import { paddingOf } from './decision-annotation.ts';
 import type { OrdinaryFacts, PodCpus } from './facts.ts';
 
 /**
@@ -22,6 +24,8 @@ export function cpusOfOrdinary({ pod, resources, cluster, settings: { policy } }
   const obstacles = warning === undefined ? obstacleFindings(resources, 'the pod') : [];
   const exclusive = warning === undefined && obstacles.length === 0;
   const isRounded = containers.some(({ cpus, to }) => to !== cpus);
+  const stated = Object.fromEntries(exclusive ? containers.map(({ name, to }) => [name, to]) : []);
+  const added = containers.reduce((sum, { cpus, to }) => sum + to - cpus, 0);
   return {
     exclusive,
     answered: exclusive,
@@ -32,14 +36,21 @@ export function cpusOfOrdinary({ pod, resources, cluster, settings: { policy } }
       : [],
     bearer: containers.find(({ list }) => list === 'containers') ?? containers[0],
     own: [PLACED_RESOURCE],
-    stated: Object.fromEntries(exclusive ? containers.map(({ name, to }) => [name, to]) : []),
-    padding: 0,
+    stated,
+    padding: added > 0 ? added : paddingBefore(pod.metadata, stated, threadsPerCore),
     findings: [
       ...(warning === undefined ? [] : [warning]),
       ...obstacles,
       ...(isRounded ? mixedFinding(candidates, threadsPerCore) : []),
     ],
   };
+}
+
+/** In a second pass: what the first one added, if its decision has the CPUs that the pod has now. */
+function paddingBefore(metadata: MetaShape, stated: PodCpus['stated'], threadsPerCore: number): number {
+  const text = metadata.annotations?.[DECISION_ANNOTATION] ?? '';
+  const padding = text.startsWith(`{"cpus":${JSON.stringify(stated)},`) ? paddingOf(metadata) : 0;
+  return padding <= (threadsPerCore - 1) * Object.keys(stated).length ? padding : 0;
 }
 
 /** Why the annotation with this value has no effect on a pod with so many containers with whole CPUs, or undefined. */

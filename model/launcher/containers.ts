@@ -1,6 +1,6 @@
 import { MAX_CPUS } from '../cpu-ranges.ts';
-import type { Finding } from '../errors.ts';
-import { integralCpus, milliValue, parseQuantity } from '../quantity.ts';
+import { type Finding, ParseError } from '../errors.ts';
+import { integralCpus, milliValue, parseQuantity, wholeValue } from '../quantity.ts';
 import type { ContainerShape, PodShape } from '../shapes.ts';
 
 export interface ContainerPlace {
@@ -34,7 +34,7 @@ export interface QosObstacle {
 }
 
 export interface PodResources {
-  /** Init containers first. Amounts that no host has (65,536 CPUs or more) are left out: such a pod starts nowhere. */
+  /** Init containers first. */
   readonly integral: readonly IntegralContainer[];
   /**
    * Why the pod is not Guaranteed; empty if it is. Each container needs equal requests and limits of CPU and memory.
@@ -54,14 +54,18 @@ const POD_LEVEL: QosObstacle = {
 /** In the order in which the kubelet admits containers. */
 const LISTS = ['initContainers', 'containers'] as const;
 
-/** @throws ParseError if an amount is not a quantity */
+/** @throws ParseError if an amount is not a quantity, or if no host has so many CPUs */
 export function podResourcesOf({ spec }: PodShape): PodResources {
   const containers = LISTS.flatMap((list) =>
     (spec[list] ?? []).map((container, index) => ({ list, index, container, cpu: amountsOf(container, 'cpu') })),
   );
   const integral = containers.flatMap(({ list, index, container: { name }, cpu }) => {
-    const cpus = integralCpus(cpu.request ?? '0') ?? 0;
-    return cpus >= 1 && cpus < MAX_CPUS ? [{ list, index, name, cpus, hasEqualLimit: isEqual(cpu) }] : [];
+    const { request = '0' } = cpu;
+    if (wholeValue(parseQuantity(request)) >= MAX_CPUS) {
+      throw new ParseError(`CPUs of container ${name}`, request, `a host has fewer than ${MAX_CPUS}`);
+    }
+    const cpus = integralCpus(request) ?? 0;
+    return cpus >= 1 ? [{ list, index, name, cpus, hasEqualLimit: isEqual(cpu) }] : [];
   });
   const { requests, limits } = spec.resources ?? {};
   const isPodLevel = Object.keys(requests ?? {}).length + Object.keys(limits ?? {}).length > 0;

@@ -11,10 +11,7 @@ import type { ObservedPod } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
 
-/** Older launchers were announced by the replica that was active then. */
-const MAX_AGE_MILLISECONDS = 60_000;
-/** Launchers whose announcement is remembered; more are not created in MAX_AGE_MILLISECONDS. */
-const MAX_ANNOUNCED = 5000;
+const MAX_LAUNCHERS = 5000;
 
 const decision = z.object({
   cpus: z.object({ compute: z.number().optional() }).optional(),
@@ -27,19 +24,32 @@ const decision = z.object({
     .default([]),
 });
 
-/** The webhook writes no Events: anyone can send it a review, while a launcher in the watch has passed admission. */
+/**
+ * Announces what the webhook decided about a launcher, which itself writes no Events: anyone can send it a review, while a
+ * launcher in the watch has passed admission. One that has a node was announced by the replica that was active then.
+ *
+ * Remembered: launchers without a node that were seen while another replica was active, and those announced here. Owner:
+ * their pods. Age: any, since clocks are not compared. End: the oldest of MAX_LAUNCHERS; one that still waits may then be
+ * announced again.
+ */
 export function launcherAnnouncer(events: Pick<EventRecorder, 'record'>, active: () => boolean) {
-  const announced = new BoundedMap<string, true>(MAX_ANNOUNCED);
+  const launchers = new BoundedMap<string, 'waiting' | 'announced'>(MAX_LAUNCHERS);
   return (pod: ObservedPod): void => {
-    const { uid, namespace = '', annotations, creationTimestamp = '' } = pod.metadata;
+    const { uid, namespace = '', annotations } = pod.metadata;
     const text = annotations?.[DECISION_ANNOTATION];
     if (text === undefined || uid === undefined || !isLauncher(pod.metadata)) return;
-    if (announced.has(uid) || !active()) return;
-    // Not for a launcher without a readable time either.
-    if (!(Date.now() - Date.parse(creationTimestamp) < MAX_AGE_MILLISECONDS)) return;
+    const before = launchers.get(uid);
+    if (before === 'announced') return;
+    const isWaiting = (pod.spec.nodeName ?? '') === '';
+    if (!active()) {
+      if (isWaiting) launchers.set(uid, 'waiting');
+      else launchers.delete(uid);
+      return;
+    }
+    if (!isWaiting && before === undefined) return;
     const launcher = recognizeLauncher(pod);
     if (launcher.kind !== 'launcher') return;
-    announced.set(uid, true);
+    launchers.set(uid, 'announced');
     const vmi = vmiObject(namespace, launcher.vmi);
     for (const event of launcherEventsOf(text)) events.record(vmi, event);
   };

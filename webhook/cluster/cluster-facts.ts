@@ -1,5 +1,4 @@
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
-import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import type { ClusterFacts, NetworkFacts, OwnerFacts, Settings } from '../../model/admission/facts.ts';
 import { doubtfulNetworks, type NetworkOwner } from '../../model/admission/networks.ts';
@@ -8,33 +7,16 @@ import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import type { VmiReference } from '../../model/launcher/recognize.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
-import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import type { NadFacts } from '../../model/networks/nad.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
-import type { WebhookLogger } from '../telemetry/log-messages.ts';
-import { type ClusterView, NAD_PATH, VMI_PATH } from './cluster-view.ts';
+import { type ClusterView, VMI_PATH } from './cluster-view.ts';
 
-/**
- * Reads one definition from the API server, for one that may be newer than the watch. Undefined if it cannot be read.
- */
+/** Reads a definition that may be newer than the watch. Undefined if it cannot be read. */
 export type FetchNad = (ref: NetworkRef) => Promise<NadFacts | undefined>;
 
-/** Creates a function that reads definitions. @param timeout in seconds */
-export function createNadFetch(client: KubeClient, timeout: number, log: WebhookLogger): FetchNad {
-  return async (ref) => {
-    const { namespace, name } = ref;
-    if (namespace === '' || name === '') return undefined;
-    const [inNamespace, called] = [encodeURIComponent(namespace), encodeURIComponent(name)];
-    const path = `${NAD_PATH}/namespaces/${inNamespace}/network-attachment-definitions/${called}`;
-    try {
-      const { metadata, spec } = networkAttachmentDefinition.parse(await client.get(path, { timeout }));
-      return nadFacts({ metadata, spec: { config: spec?.config } });
-    } catch (err) {
-      if (!isNotFound(err)) log.warn({ err, object: refText(ref) }, 'reading a NetworkAttachmentDefinition failed');
-      return undefined;
-    }
-  };
-}
+/** Other namespaces whose definitions are read for one pod; further ones count as absent. */
+const MAX_NAMESPACES = 8;
 
 export interface ClusterFactsOptions extends Pick<Settings, 'oversized'> {
   readonly view: ClusterView;
@@ -69,7 +51,11 @@ export async function gatherCluster(
     const doubtful = doubtfulNetworks(owner, networks, (ref) =>
       isUsable(ref) ? keep(ref, view.findNad(ref)) : undefined,
     );
-    await Promise.all(doubtful.filter(isUsable).map(async (ref) => keep(ref, await fetchNad(ref))));
+    const usable = doubtful.filter(isUsable);
+    const namespaces = new Set([owner.namespace, ...usable.map(({ namespace }) => namespace)]);
+    const read = [...namespaces].slice(0, 1 + MAX_NAMESPACES);
+    const refs = usable.filter(({ namespace }) => read.includes(namespace));
+    await Promise.all(refs.map(async (ref) => keep(ref, await fetchNad(ref))));
   } catch (error) {
     // An annotation is malformed. The decision reports which one and needs no definition.
     if (!(error instanceof PlumblineError)) throw error;

@@ -8,7 +8,7 @@ import { type AlignmentPolicy, asksForAlignment, asksForWholeCores } from '../..
 import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { askedMultiples } from '../../../model/launcher/smt-affinity.ts';
-import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
+import { ALIGN_ANNOTATION, DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../../model/shapes.ts';
 import { ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher, ordinary } from './facts.ts';
 
@@ -179,6 +179,19 @@ describe('the CPUs of an ordinary pod', () => {
     assert.deepEqual([exclusive, answered, containers, stated], [false, false, [], {}]);
     assert.equal(findings.map(({ code }) => code).join(), 'not-guaranteed');
   });
+
+  for (const [what, cpus, before, padding] of [
+    ['rounded now', '3', undefined, 1],
+    ['rounded in an earlier pass', '4', '{"cpus":{"dpdk":4},"padding":1}', 1],
+    ['written with an earlier decision about other CPUs', '4', '{"cpus":{"dpdk":6},"padding":1}', 0],
+    ['written with more than a core has', '4', '{"cpus":{"dpdk":4},"padding":2}', 0],
+  ] as const) {
+    it(`have a padding of ${padding} if they were ${what}`, () => {
+      const annotations = { [ALIGN_ANNOTATION]: 'whole-cores', [DECISION_ANNOTATION]: before };
+      const facts = ordinary({ annotations: annotations as never, containers: [container('dpdk', cpus)] });
+      assert.equal(cpusOfOrdinary(facts).padding, padding);
+    });
+  }
 
   it('get a note about different nodes if they were rounded', () => {
     const codes = (threads: readonly number[], ...cpus: string[]) =>

@@ -100,13 +100,15 @@ const limited = (limits: Record<string, string>, requests?: Record<string, strin
 });
 describe('containers with whole CPUs', () => {
   it('are listed, init containers first, up to the limit of a host', () => {
-    const containers = ['1', '65535', '65536', '0', '500m'].map((cpu, i) => container(`c${i}`, cpu));
+    const containers = ['1', '65535', '0', '500m'].map((cpu, i) => container(`c${i}`, cpu));
     const pod = { metadata: {}, spec: { containers, initContainers: [container('i', '2'), { name: 'none' }] } };
     assert.deepEqual(podResourcesOf(pod).integral, [
       { list: 'initContainers', index: 0, name: 'i', cpus: 2, hasEqualLimit: true },
       { list: 'containers', index: 0, name: 'c0', cpus: 1, hasEqualLimit: true },
       { list: 'containers', index: 1, name: 'c1', cpus: 65_535, hasEqualLimit: true },
     ]);
+    for (const cpu of ['65536', '9223372036854775807', '1E'])
+      assert.throws(() => podResourcesOf(podOf(container('c', cpu))), /CPUs of container c .*fewer than 65536/);
   });
 
   for (const [what, requests, limits, expected] of [

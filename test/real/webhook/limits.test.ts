@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
 import { onControlPlane, podOf } from '../control-plane.ts';
-import { installPolicies, type Policies } from './policies-alone.ts';
+import { bindingOf, installPolicies, type Policies, userSubject } from './policies-alone.ts';
 
 const MERGE = 'application/merge-patch+json';
 const DRY = { query: { dryRun: 'All' } };
@@ -13,6 +13,8 @@ const DECISION = 'plumbline.dev/decision';
 const PLACEMENT = 'plumbline.dev/placement';
 
 const owner = (more: object) => ({ apiVersion: 'v1', kind: 'Node', name: 'n', uid: 'u', ...more });
+const MIRROR = 'kubernetes.io/config.mirror';
+const NODES = ['system:node:worker', 'system:node:other'];
 const ANNOTATIONS = [
   'plumbline.dev/align',
   'plumbline.dev/cpu-mask-start',
@@ -56,7 +58,8 @@ describe('limits and reserved names of pods and VMIs, on a real API server', fun
   });
   before(async () => {
     const long = { ownerReferences: [owner({ name: 'n'.repeat(1000) })], finalizers: ['example.org/kept'] };
-    installed = await installPolicies({ before: [vmi('older', long)] });
+    const after = NODES.map((user, i) => bindingOf(userSubject(user), 'cluster-admin', undefined, `node-${i}`));
+    installed = await installPolicies({ users: NODES, before: [vmi('older', long)], after });
     client = installed.client;
     await client.create(PODS, pod('small', {}));
     await client.create(VMIS, vmi('small', {}));
@@ -143,7 +146,7 @@ describe('limits and reserved names of pods and VMIs, on a real API server', fun
         target: { kind: 'Node', name: 'worker' },
       });
       for (const path of [`${PODS}/unbound/binding`, '/api/v1/namespaces/default/bindings']) {
-        for (const name of [DECISION, PLACEMENT, 'plumbline.dev/cpu-mask', 'plumbline.dev/numa-affinity']) {
+        for (const name of [DECISION, PLACEMENT, 'plumbline.dev/cpu-mask', MIRROR, 'kubernetes.io/config.hash']) {
           await assert.rejects(
             client.create(path, binding({ [name]: '0' }), DRY),
             deniedByPolicy('plumbline-bindings'),
@@ -154,6 +157,19 @@ describe('limits and reserved names of pods and VMIs, on a real API server', fun
       await client.create(`${PODS}/unbound/binding`, binding({ note: 'mine' }));
       const { metadata } = (await client.get(`${PODS}/unbound`)) as { metadata: { annotations: object } };
       assert.deepEqual(metadata.annotations, { note: 'mine' });
+    });
+
+    it('only a node makes a mirror pod, for itself, and no pod becomes one later', async () => {
+      const mirror = (name: string) => podOf({ name, annotations: { [MIRROR]: '1' } }, { nodeName: 'worker' });
+      const [worker, other] = await Promise.all(NODES.map((node) => installed.user(node)));
+      for (const denied of [client, other]) {
+        const create = denied?.create(PODS, mirror('static-worker'));
+        await assert.rejects(create ?? assert.fail(), deniedByPolicy('plumbline-mirror-pods'));
+      }
+      await worker?.create(PODS, mirror('static-worker'));
+      await client.create(PODS, annotated('ordinary', {}));
+      for (const sub of ['', '/status'])
+        await assert.rejects(annotate('ordinary', { [MIRROR]: '1' }, sub), /may not add mirror pod annotation/, sub);
     });
 
     // Names as long as they may be.

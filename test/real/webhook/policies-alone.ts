@@ -23,7 +23,8 @@ export interface PoliciesOptions {
 
 export async function installPolicies(options: PoliciesOptions) {
   const { users = [], components = [], apiServerArgs = [], before = [], after = [] } = options;
-  const tokens = users.map((name) => `token-of-${name},${name},${name}`);
+  const groupsOf = (name: string) => (name.startsWith('system:node:') ? ',"system:nodes"' : '');
+  const tokens = users.map((name) => `token-of-${name},${name},${name}${groupsOf(name)}`);
   const plane = await startControlPlane({ tokens, apiServerArgs });
   const clients: KubeClient[] = [];
   const stop = async () => {

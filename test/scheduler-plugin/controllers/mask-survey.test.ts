@@ -113,7 +113,7 @@ describe('the interval between counts of masks', () => {
 
 const PADDED = '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}';
 /** A launcher of the VMI `fw`. */
-function launcher({ uid = 'p1', label = 'virt-launcher', seconds = 10 } = {}) {
+function launcher({ uid = 'p1', label = 'virt-launcher', node = '', created = '2026-11-01T10:00:00Z' } = {}) {
   const kind = 'VirtualMachineInstance';
   const reference = { apiVersion: 'kubevirt.io/v1', kind, name: 'fw', uid: 'v1', controller: true };
   return observedPod.parse({
@@ -121,12 +121,12 @@ function launcher({ uid = 'p1', label = 'virt-launcher', seconds = 10 } = {}) {
       name: 'virt-launcher-fw-abcde',
       namespace: 'east',
       uid,
-      creationTimestamp: new Date(Date.now() - seconds * 1000).toISOString(),
+      creationTimestamp: created,
       labels: { 'kubevirt.io': label },
       annotations: { [DECISION_ANNOTATION]: PADDED },
       ownerReferences: [reference],
     },
-    spec: { containers: [{ name: 'compute' }] },
+    spec: { containers: [{ name: 'compute' }], nodeName: node },
   });
 }
 function stage() {
@@ -145,18 +145,55 @@ describe('the Events about a launcher', () => {
     assert.deepEqual([first, second, recorded.length], [[vmi, 'PaddedToWholeCores'], first, 2]);
   });
 
-  it('are written by the active replica alone', () => {
-    const { seen, recorded, replica } = stage();
-    replica.active = false;
-    seen(launcher());
-    assert.equal(recorded.length, 0);
-    replica.active = true;
-    seen(launcher());
-    assert.equal(recorded.length, 1);
-  });
+  for (const [what, changes, count] of [
+    ['before another replica placed it', [[false, '']], 0],
+    [
+      'after another replica placed it',
+      [
+        [false, ''],
+        [false, 'n1'],
+        [true, 'n1'],
+      ],
+      0,
+    ],
+    [
+      'that waits when this one takes over',
+      [
+        [false, ''],
+        [true, ''],
+      ],
+      1,
+    ],
+    [
+      'that is placed by this one, seen before it took over',
+      [
+        [false, ''],
+        [true, 'n1'],
+        [true, 'n1'],
+      ],
+      1,
+    ],
+  ] as const) {
+    it(`are ${count === 0 ? 'none' : 'written'} for a launcher ${what}`, () => {
+      const { seen, recorded, replica } = stage();
+      for (const [active, node] of changes) {
+        replica.active = active;
+        seen(launcher({ node }));
+      }
+      assert.equal(recorded.length, count);
+    });
+  }
+
+  for (const created of ['1999-01-01T00:00:00Z', '2099-01-01T00:00:00Z', 'x']) {
+    it(`are written whatever the clocks say: created ${created}`, () => {
+      const { seen, recorded } = stage();
+      seen(launcher({ created }));
+      assert.equal(recorded.length, 1);
+    });
+  }
 
   const silent: [string, ObservedPod][] = [
-    ['a launcher that is older than a minute', launcher({ seconds: 61 })],
+    ['a launcher that had a node when it was first seen', launcher({ node: 'n1' })],
     ['a pod without the label', launcher({ label: 'other' })],
   ];
   for (const [label, pod] of silent) {

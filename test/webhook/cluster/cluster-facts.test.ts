@@ -5,46 +5,53 @@ import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import type { NetworkRef } from '../../../model/networks/attachments.ts';
 import { nadFacts } from '../../../model/networks/nad.ts';
 import { parseNames } from '../../../runtime/certificate.ts';
-import { createNadFetch, createVmiLookup, gatherCluster } from '../../../webhook/cluster/cluster-facts.ts';
+import { createVmiLookup, gatherCluster } from '../../../webhook/cluster/cluster-facts.ts';
+import { DefinitionLookups } from '../../../webhook/cluster/definition-lookups.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { kindOf, localnet, viewOf, vmiVector } from '../launcher-fixture.ts';
 
-const REF = { namespace: 'tenant', name: 'east' };
-describe('reading one network definition', () => {
-  const fetchOf = (answer: () => Promise<unknown>) => {
-    const asked: unknown[] = [];
-    const { log, lines } = recordingLogger();
-    const client = {
-      get: (path: string, options: unknown) => {
-        asked.push([path, options]);
-        return answer();
-      },
-    } as unknown as KubeClient;
-    return { fetch: createNadFetch(client, 3, log), asked, lines };
-  };
+describe('reading network definitions', () => {
   const config = JSON.stringify({ type: 'ovs', bridge: 'br' });
+  const east = { metadata: { name: 'east' }, spec: { config } };
+  const lookups = (answer: () => Promise<unknown>) => {
+    const clock = { now: 100 };
+    const requests: string[] = [];
+    const { log, lines } = recordingLogger();
+    const get = (path: string) => {
+      requests.push(path.split('/')[5] ?? '');
+      return answer();
+    };
+    const client = { get } as unknown as KubeClient;
+    const reader = new DefinitionLookups({ client, timeoutSeconds: 3, log, now: () => clock.now });
+    const find = (name: string, namespace = 'tenant') => reader.find({ namespace, name });
+    return { find, clock, requests, lines };
+  };
+  const listed = async () => ({ metadata: { resourceVersion: '1' }, items: [east, { metadata: {} }] });
 
-  it('requests it by namespace and name, with a timeout', async () => {
-    const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));
-    assert.deepEqual(await fetch({ namespace: 'tenant', name: 'a/b' }), nadFacts({ metadata: {}, spec: { config } }));
-    const path = '/apis/k8s.cni.cncf.io/v1/namespaces/tenant/network-attachment-definitions/a%2Fb';
-    assert.deepEqual(asked, [[path, { timeout: 3 }]]);
+  it('lists a namespace at most once in a second, whatever is named', async () => {
+    const { find, clock, requests } = lookups(listed);
+    const names = Array.from({ length: 128 }, (_, i) => `absent-${i}`);
+    const [found, ...others] = await Promise.all(['east', ...names, ...names].map((name) => find(name)));
+    assert.deepEqual(found, nadFacts(east));
+    assert.deepEqual([...new Set(others)], [undefined]);
+    await find('east', 'other');
+    assert.deepEqual(requests, ['tenant', 'other']);
+    clock.now += 1;
+    await Promise.all([find('east'), find('b')]);
+    assert.deepEqual(requests, ['tenant', 'other', 'tenant']);
   });
 
   it('sends no request without a namespace or a name', async () => {
-    const { fetch, asked } = fetchOf(async () => ({ metadata: {}, spec: { config } }));
-    assert.equal(await fetch({ namespace: '', name: 'a' }), undefined);
-    assert.equal(await fetch({ namespace: 'a', name: '' }), undefined);
-    assert.deepEqual(asked, []);
+    const { find, requests } = lookups(listed);
+    assert.deepEqual([await find('a', ''), await find('')], [undefined, undefined]);
+    assert.deepEqual(requests, []);
   });
 
-  it('finds nothing and logs nothing if there is no definition, but logs other failures', async () => {
-    const absent = fetchOf(() => Promise.reject(new KubeError(404, 'NotFound', 'gone')));
-    assert.equal(await absent.fetch(REF), undefined);
-    assert.equal(absent.lines.length, 0);
-    const failed = fetchOf(() => Promise.reject(new KubeError(500, 'InternalError', 'broken')));
-    assert.equal(await failed.fetch(REF), undefined);
-    assert.equal(failed.lines.length, 1);
+  it('finds nothing and logs nothing if there are no definitions, but logs other failures', async () => {
+    const absent = lookups(() => Promise.reject(new KubeError(404, 'NotFound', 'gone')));
+    const failed = lookups(() => Promise.reject(new KubeError(500, 'InternalError', 'broken')));
+    for (const { find } of [absent, failed]) assert.equal(await find('east'), undefined);
+    assert.deepEqual([absent.lines.length, failed.lines.length], [0, 1]);
   });
 });
 describe('the cluster facts for one VM', () => {
@@ -103,6 +110,23 @@ describe('the cluster facts for one VM', () => {
       assert.deepEqual(await lookedUp(network, namespaces), isRead ? [name, name] : []);
     });
   }
+
+  it('include definitions of at most eight other namespaces', async () => {
+    const fetched = new Set<string>();
+    const networks = Array.from({ length: 20 }, (_, i) => `n${i}/east`).join();
+    const pod = { metadata: { annotations: { 'k8s.v1.cni.cncf.io/networks': networks } }, spec: { containers: [] } };
+    await gatherCluster(
+      { namespace: 'tenant', pod, exclusive: true } as never,
+      {},
+      {
+        view: viewOf([kindOf(2)], {}),
+        fetchNad: async ({ namespace }) => void fetched.add(namespace),
+        oversized: 'refuse',
+        globalNetworkNamespaces: parseNames('*'),
+      },
+    );
+    assert.equal(fetched.size, 8);
+  });
 
   it('are gathered despite a malformed annotation, but not after a programming error', async () => {
     const { candidates } = await gather({ annotations: { [NUMA_AFFINITY_ANNOTATION]: 'no JSON' } });

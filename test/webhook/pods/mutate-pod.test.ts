@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { paddingOf } from '../../../model/admission/decision-annotation.ts';
 import { ALIGN_ANNOTATION } from '../../../model/names.ts';
 import { type NetworkRef, refText } from '../../../model/networks/attachments.ts';
 import type { ClusterView } from '../../../webhook/cluster/cluster-view.ts';
@@ -76,6 +77,7 @@ describe('the mutation of pods', () => {
     const after = patched(pod, await mutationOf()(requestFor(pod)));
     const rounded = { ...amounts, cpu: '4', 'plumbline.dev/placed': '1' };
     assert.deepEqual(after.spec.containers[0]!.resources, { requests: rounded, limits: rounded });
+    assert.equal(paddingOf(after.metadata), 1, 'also after a second pass, which changes nothing');
     assert.deepEqual(patchOf(await mutationOf()(requestFor(after))), []);
     assert.deepEqual(await validationOf()(requestFor(after)), { allowed: true });
   });
@@ -168,16 +170,17 @@ describe('the reads for a decision about a pod', () => {
   const bare = podVector();
   bare.metadata.annotations = {};
   const web = { metadata: { name: 'web', labels: {} }, spec: { containers: [{ name: 'web' }] } };
-  const malformed = {
+  const asking = (cpu: string) => ({
     metadata: { name: 'dpdk', annotations: { [ALIGN_ANNOTATION]: 'whole-cores' } },
-    spec: { containers: [{ name: 'dpdk', resources: { limits: { cpu: 'x' } } }] },
-  };
+    spec: { containers: [{ name: 'dpdk', resources: { limits: { cpu } } }] },
+  });
   for (const [what, pod, kind] of [
     ['a pod of another owner', web, 'other'],
     ['a hot-plug pod', podVector('hp-volume-pod'), 'other'],
     ['an object that is not a pod', { spec: 'nonsense' }, 'unreadable'],
     ['a launcher that asks for nothing', bare, 'launcher'],
-    ['an ordinary pod with a malformed amount', malformed, 'malformed'],
+    ['an ordinary pod with a malformed amount', asking('x'), 'malformed'],
+    ['an ordinary pod with more CPUs than any host has', asking('9223372036854775807'), 'malformed'],
   ] as const) {
     it(`are none for ${what}`, async () => assert.equal((await gather(requestFor(pod), unread)).kind, kind));
   }
