@@ -1,5 +1,6 @@
 import { hasCarrier, interfaceNames } from '../../hardware/nic-cells.ts';
 import { resultOrNone } from '../../model/json.ts';
+import { everyTick } from '../../runtime/time.ts';
 import { Listeners } from '../lifecycle/duty.ts';
 import type { DiscoveredNetworks } from './locate.ts';
 
@@ -19,7 +20,7 @@ export class NicWatch extends Listeners {
   #latest: DiscoveredNetworks | undefined;
   #names = '';
   #carrierTimer: NodeJS.Timeout | undefined;
-  #namesTimer: NodeJS.Timeout | undefined;
+  #endNames: (() => void) | undefined;
 
   constructor(sysfsRoot: string) {
     super();
@@ -39,7 +40,7 @@ export class NicWatch extends Listeners {
       this.end();
       return;
     }
-    this.#namesTimer ??= setInterval(() => this.#check(() => this.names() !== this.#names), NAMES_POLL_SECONDS * 1000);
+    this.#endNames ??= everyTick(NAMES_POLL_SECONDS, () => this.#check(() => this.names() !== this.#names));
     if (discovered.lacksAddress || discovered.carriers.size > 0) {
       this.#carrierTimer ??= setInterval(() => this.#check(() => this.#differs()), CARRIER_POLL_SECONDS * 1000);
     } else {
@@ -50,9 +51,9 @@ export class NicWatch extends Listeners {
 
   end(): void {
     clearInterval(this.#carrierTimer);
-    clearInterval(this.#namesTimer);
+    this.#endNames?.();
     this.#carrierTimer = undefined;
-    this.#namesTimer = undefined;
+    this.#endNames = undefined;
   }
 
   #differs(): boolean {

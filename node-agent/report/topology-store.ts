@@ -1,3 +1,4 @@
+import * as z from 'zod';
 import {
   isAlreadyExists,
   isNotFound,
@@ -12,6 +13,8 @@ import { type NodeIdentity, ownedBy } from '../kube-objects/lease.ts';
 
 const COLLECTION = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
+const versioned = z.object({ metadata: z.object({ resourceVersion: z.string().optional() }) });
+
 /** The field manager of the status. It is the only writer, so it takes over the fields of other managers. */
 const APPLY = { fieldManager: AGENT, force: true };
 
@@ -24,6 +27,8 @@ export class TopologyStore {
   readonly #nodeName: string;
   readonly #path: string;
   #published: NodeTopologyStatus | undefined;
+  /** The version of the object whose status that is. */
+  #version: string | undefined;
   /** The last status sent, and what the server kept of it: less if its schema is older. */
   #last: { readonly sent: NodeTopologyStatus; readonly stored: NodeTopologyStatus | undefined } | undefined;
   /** A difference that a write did not remove, so the next write would not remove it either. */
@@ -99,7 +104,10 @@ export class TopologyStore {
   }
 
   #take(object: unknown): void {
+    const { resourceVersion: version } = versioned.parse(object).metadata;
+    if (version !== undefined && version === this.#version) return;
     this.#published = nodeTopology.parse(object).status;
+    this.#version = version;
     if (this.#last === undefined) return;
     if (JSON.stringify(this.#last.stored) !== JSON.stringify(this.#published)) this.#last = undefined;
   }

@@ -241,7 +241,8 @@ describe('the node’s NodeTopology on the API server', () => {
     assert.deepEqual([store.changesTo(status).length > 0, store.dropped], [false, []]);
     await store.sync(identity, signal);
     assert.equal(store.changesTo(status).length > 0, false);
-    const stored = api.objects.get(PATH) as { status: { reserved: string } };
+    const stored = api.objects.get(PATH) as { metadata: { resourceVersion: string }; status: { reserved: string } };
+    stored.metadata.resourceVersion = 'of another writer';
     stored.status.reserved = '3';
     await store.sync(identity, signal);
     assert.equal(store.changesTo(status).length > 0, true);
