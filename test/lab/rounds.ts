@@ -17,7 +17,7 @@ export interface Round {
   /** The kubelet is also restarted under running pods, which it then admits again. */
   readonly restarts?: boolean;
   /** How many resources of devices the pods request. Absent: up to two for some pods, none for pods that run. */
-  readonly devices?: 'several';
+  readonly devices?: 'none' | 'several';
   /** Where the kubelet has all its settings from, with `/configz` switched off (`flags` in older recordings). Absent: one file. */
   readonly settings?: 'flags' | 'drop-ins';
   /** Whether openshift/sriov-network-device-plugin runs, too, and each pod also requests NICs of it. */
