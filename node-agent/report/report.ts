@@ -67,8 +67,6 @@ export class Report {
   #resyncAt = Number.NEGATIVE_INFINITY;
   /** The time of the last write, as in the report. */
   #reported: string | undefined;
-  /** What the node had, and what was published, when nothing was left to write. */
-  #compared: { readonly text: string; readonly published: NodeTopologyStatus | undefined } | undefined;
   /** Why the published report is not current; undefined if it is. */
   #stale: string | undefined = 'nothing was published yet';
 
@@ -162,19 +160,12 @@ export class Report {
       (devices) => healthyDevices(devices) !== wholeOrNone(node.allocatable[devices.resource] ?? ''),
     );
     if (isNodeOutdated && built.devices === undefined) this.#node.readSoon();
-    const { published } = this.#store;
-    const text = JSON.stringify(built);
-    const isCompared = text === this.#compared?.text && published === this.#compared.published;
-    if (isCompared && monotonicSeconds() - this.#wroteAt < RESYNC_SECONDS) return;
-    const fitted = fitReport(built, published?.conditions, now);
+    const fitted = fitReport(built, this.#store.published?.conditions, now);
     this.#reported ??= this.#store.published?.summary?.reported ?? now;
     const reported = this.#reported;
     const age = Math.min(monotonicSeconds() - this.#wroteAt, (Date.parse(now) - Date.parse(reported)) / 1000);
     const changed = this.#store.changesTo({ ...fitted, summary: built.summary && { ...built.summary, reported } });
-    if (age < RESYNC_SECONDS && changed.length === 0) {
-      this.#compared = { text, published };
-      return;
-    }
+    if (age < RESYNC_SECONDS && changed.length === 0) return;
     await this.#write({ ...fitted, summary: built.summary }, changed, signal);
     this.#reported = now;
   }
