@@ -39,6 +39,8 @@ export const schedulingPod = pod
       affinity: orUndefined(affinity.extend({ podAffinity: podTerms, podAntiAffinity: podTerms })),
       topologySpreadConstraints: listOrNone(spreadConstraint, MAX_ITEMS),
       resourceClaims: listOrNone(z.object({}), MAX_ITEMS),
+      schedulingGroup: present,
+      workloadRef: present,
     }),
   })
   .superRefine(limitAmounts);
@@ -125,10 +127,19 @@ export function parseBody<S extends z.ZodType>(schema: S, body: unknown, expecte
   throw new ArgsError(`the body is not ${expected}: ${issuesText(result.error)}`);
 }
 
-/** Until its volumes and dynamic resources are ready. */
-export function waitsToBind({ spec: { volumes, resourceClaims } }: SchedulingPod): boolean {
+/** Until its volumes and dynamic resources are ready, and its group is complete. */
+export function waitsToBind(pod: SchedulingPod): boolean {
+  const { volumes, resourceClaims } = pod.spec;
   const hasClaim = volumes?.some(({ persistentVolumeClaim, ephemeral }) => persistentVolumeClaim ?? ephemeral) ?? false;
-  return hasClaim || (resourceClaims?.length ?? 0) > 0;
+  return hasClaim || (resourceClaims?.length ?? 0) > 0 || isInGroup(pod);
+}
+
+/**
+ * Of which kube-scheduler filters all pods before it binds or nominates one: schedulingGroup since 1.36, workloadRef in
+ * 1.35. Source: podGroupCycle in pkg/scheduler/schedule_one_podgroup.go.
+ */
+export function isInGroup({ spec: { schedulingGroup, workloadRef } }: SchedulingPod): boolean {
+  return (schedulingGroup ?? workloadRef) != null;
 }
 
 /** Each may add a node in each of its domains. */

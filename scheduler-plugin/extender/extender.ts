@@ -22,7 +22,7 @@ import type { NodeVerdicts } from '../filter/node-verdicts.ts';
 import { Refusals } from '../filter/refusals.ts';
 import type { SchedulerLeaseReplica } from '../replica/scheduler-lease.ts';
 import type { ExtenderMetrics } from '../telemetry/metrics.ts';
-import { type ExtenderArgs, softTopologyKeys, UnreadablePod, waitsToBind } from './args.ts';
+import { type ExtenderArgs, isInGroup, softTopologyKeys, UnreadablePod, waitsToBind } from './args.ts';
 
 /** The caches do not have the whole cluster, or the pods of another kube-scheduler, yet. */
 export class NotNow extends Error {}
@@ -97,7 +97,7 @@ export class Extender {
     const others = waiting + reservations.unbound;
     const waits = waitsToBind(pod);
     // Until the pod is bound, nothing may tell which of several nodes the scheduler has chosen.
-    const takesOne = waits && !reservations.nominatesChoice;
+    const takesOne = isInGroup(pod) || (waits && !reservations.nominatesChoice);
     const call = {
       needs,
       names,

@@ -223,6 +223,26 @@ describe('reservations', () => {
     assert.deepEqual(under.filter(inCrowd).NodeNames, ['n1'], 'expired reservations do not count');
   });
 
+  for (const [field, reference] of [
+    ['schedulingGroup', { podGroupName: 'group' }],
+    ['workloadRef', { name: 'workload', podGroup: 'group' }],
+  ] as const) {
+    it(`hold for a whole group (${field}), whose pods are all filtered before one is bound`, () => {
+      const under = extenderOf({ nodes: { n1: withFree(4), n2: withFree(4), n3: withFree(4), n4: withFree(8) } });
+      const member = (uid: string) => ({ ...four(uid), spec: { ...four(uid).spec, [field]: reference } }) as Pod;
+      const nodes = ['a', 'b', 'c', 'd', 'e'].map((uid) => under.filter(member(uid)).NodeNames);
+      assert.deepEqual(
+        nodes.map(({ length }) => length),
+        [1, 1, 1, 1, 1],
+      );
+      assert.deepEqual(nodes.flat().sort(), ['n1', 'n2', 'n3', 'n4', 'n4']);
+      under.clock.now += 600;
+      assert.deepEqual(passed(under, 'victim'), [], 'also while the group waits for its last pod');
+      under.clock.now += 60;
+      assert.equal(passed(under, 'victim').length, 4);
+    });
+  }
+
   describe('of a pod that may wait for a volume', () => {
     const NODES = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`n${i}`, withFree(4)]));
     const topologySpreadConstraints = [
