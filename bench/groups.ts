@@ -35,6 +35,10 @@ const schedulerPlugin: readonly BenchGroup[] = [
     load: async () => [(await import('./scheduler-plugin/filter.ts')).filterTime],
   },
   {
+    names: ['scheduler-plugin.only-fit'],
+    load: async () => [(await import('./scheduler-plugin/only-fit.ts')).onlyFit],
+  },
+  {
     names: ['scheduler-plugin.realistic-load'],
     load: async () => [(await import('./scheduler-plugin/load.ts')).realisticLoad],
   },
