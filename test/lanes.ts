@@ -13,8 +13,6 @@ import { sumOfTallies, type Tally } from './tally.ts';
 export const LANES: readonly (readonly string[])[] = [
   // The demo's tests look for processes that are left from this checkout's dist/, which the first lane uses.
   ['console', 'demo', 'lanes.test.ts'],
-  // Its nodes wait for most of the time.
-  ['life'],
   ['cli', 'diagnosis', 'docs', 'faults', 'fuzz', 'hardware', 'image', 'kube', 'model', 'native', 'packaging', 'real'],
   [
     'attacks',
