@@ -59,10 +59,12 @@ async function runLane(script: string, folders: readonly string[], index: number
   const written: Buffer[] = [];
   for (const stream of [child.stdout, child.stderr] as (Readable | null)[])
     stream?.on('data', (chunk: Buffer) => written.push(chunk));
-  await new Promise((resolve) => child.once('close', resolve));
+  const how = await new Promise<string>((resolve) =>
+    child.once('close', (code, signal) => resolve(signal === null ? `status ${code}` : `signal ${signal}`)),
+  );
   process.removeListener('exit', end);
   process.stdout.write(Buffer.concat(written));
   const text = await readFile(result, 'utf8').catch(() => undefined);
-  if (text === undefined) throw new Error(`the tests of ${folders.join(', ')} ended without a result`);
+  if (text === undefined) throw new Error(`the tests of ${folders.join(', ')} ended with ${how} and without a result`);
   return JSON.parse(text) as Tally;
 }
