@@ -14,12 +14,18 @@ import { bundle, type Running, run } from '../support/process.ts';
 
 type DaemonName = 'webhook' | 'scheduler-plugin' | 'node-agent';
 
+export interface StartedDaemon extends Running {
+  readonly port: number;
+  /** From the moment at which its program was executed until it served. */
+  readonly startMilliseconds: number;
+}
+
 /** One emulated node without daemons, and files for starting daemons. */
 export interface BenchCluster {
   readonly ca: string;
   readonly certificate: { readonly cert: string; readonly key: string };
-  /** Starts a bundled daemon; resolves with its port when it serves. */
-  start(daemon: DaemonName, nodeArgs?: readonly string[]): Promise<Running & { readonly port: number }>;
+  /** Starts a bundled daemon; resolves when it serves. */
+  start(daemon: DaemonName, nodeArgs?: readonly string[]): Promise<StartedDaemon>;
   /** Creates objects from a file; for a VMI the result is the uid from the API server. */
   addVmi(vmi: unknown): Promise<string>;
   addNad(nad: unknown): Promise<void>;
@@ -35,6 +41,7 @@ const IN_POD = ['--map-root-user', '--mount', 'sh', '-ec'];
 const MOUNT = `mount -t tmpfs none /run
 mkdir -p /run/secrets/kubernetes.io
 ln -s "$0" /run/secrets/kubernetes.io/serviceaccount
+echo '{"begins":true}'
 exec "$@"`;
 
 /** The namespace of the launcher pod in test/vectors. */
@@ -93,8 +100,11 @@ export async function startBenchCluster(): Promise<BenchCluster> {
         ...env,
       });
       running.push(one);
+      await one.line(({ begins }) => begins === true);
+      const begun = performance.now();
       const line = await one.line((found) => typeof found['probePort'] === 'number');
-      return { ...one, port: Number(line['port'] ?? line['probePort']) };
+      const startMilliseconds = performance.now() - begun;
+      return { ...one, port: Number(line['port'] ?? line['probePort']), startMilliseconds };
     },
     addVmi: async (vmi) => (await sandbox.client.create(VIRTUAL_MACHINE_INSTANCES, vmi as never)).metadata.uid ?? '',
     addNad: async (nad) => void (await sandbox.client.create(NETWORK_ATTACHMENT_DEFINITIONS, nad as never)),

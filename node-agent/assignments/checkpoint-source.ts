@@ -10,7 +10,7 @@ import { CHECKPOINT_FILE, type Checkpoint, MAX_CHECKPOINT_BYTES, parseCheckpoint
 import type { Reading } from './view.ts';
 
 /** Seconds between reads of the file in case an event was lost. */
-const POLL_SECONDS = 5;
+const POLL_SECONDS = 10;
 
 export interface CheckpointSourceDeps {
   readonly directory: string;
@@ -21,7 +21,7 @@ export interface CheckpointSourceDeps {
 
 /**
  * The kubelet's checkpoint of CPUs. Owner: the kubelet, which renames a new file over it. Age: an event of the
- * directory, at most 5 s without one. End: the next file; while that is unusable, the last good content stays with a
+ * directory, at most 10 s without one. End: the next file; while that is unusable, the last good content stays with a
  * problem.
  */
 export class CheckpointSource {

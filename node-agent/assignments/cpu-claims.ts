@@ -35,7 +35,7 @@ const DEVICE = /^claim-([0-9a-f-]{1,64})$/;
 
 const MAX_FILE_BYTES = 1024 * 1024;
 /** Seconds between reads while a file cannot be read. */
-const RETRY_SECONDS = 5;
+const RETRY_SECONDS = 10;
 
 const cdiSpec = z.object({
   kind: z.string(),

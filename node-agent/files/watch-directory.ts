@@ -8,7 +8,7 @@ import { unlessMissing } from './bounded-file.ts';
 /** Seconds between checks that the watched directory is still the one at its path. */
 const CHECK_SECONDS = 30;
 /** Seconds between checks while it is missing: the longest that is at most a tenth of its absence. */
-const ABSENT_CHECK_SECONDS = [5, 2, 1];
+const ABSENT_CHECK_SECONDS = [10, 5, 2, 1];
 const FIRST_ABSENT_CHECK_SECONDS = 0.5;
 
 export interface DirectoryWatchOptions {

@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
+import { PlumblineError } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { readHead } from '../files/bounded-file.ts';
 
@@ -28,16 +29,30 @@ export class KernelStateReader {
     );
   }
 
-  /** Undefined while a file cannot be read or is torn. */
-  read(): KernelState | undefined {
-    return resultOrNone(() => {
-      const pages = this.#pageFiles.map((name) => {
-        const count = readHead(join(this.#nodes, name, 'nr_hugepages'), MAX_BYTES).trim();
-        if (!/^\d+$/.test(count)) throw new Error(`${name}: not a number`);
-        return [name, Number(count)] as const;
+  /** @throws KernelStateError naming the first file that cannot be read or is torn */
+  read(): KernelState {
+    const pages = this.#pageFiles.map((name) => {
+      const count = contentOf(join(this.#nodes, name, 'nr_hugepages'), (text) => {
+        if (!/^\d+$/.test(text)) throw new Error('not a number');
+        return Number(text);
       });
-      return { online: CpuSet.parse(readHead(this.#online, MAX_BYTES)), pages: new Map(pages) };
+      return [name, count] as const;
     });
+    return { online: contentOf(this.#online, (text) => CpuSet.parse(text)), pages: new Map(pages) };
+  }
+}
+
+class KernelStateError extends PlumblineError {
+  constructor(path: string, cause: unknown) {
+    super('kernel-state', `${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function contentOf<T>(path: string, parse: (text: string) => T): T {
+  try {
+    return parse(readHead(path, MAX_BYTES).trim());
+  } catch (error) {
+    throw new KernelStateError(path, error);
   }
 }
 

@@ -51,6 +51,7 @@ export class KubeletRuns {
   readonly #listeners = new Listeners();
   readonly #due = new ChangeSignal();
   readonly #problems: ProblemLog<AgentMessages>;
+  readonly #kernelProblems: ProblemLog<AgentMessages>;
   #mode: RunMode = 'unread';
   #run: KubeletRun | undefined;
   #reader: KernelStateReader | undefined;
@@ -61,6 +62,7 @@ export class KubeletRuns {
     this.#deps = deps;
     this.#socket = join(deps.root ?? '/', deps.kubeletDir, POD_RESOURCES_SOCKET);
     this.#problems = new ProblemLog(deps.log);
+    this.#kernelProblems = new ProblemLog(deps.log);
   }
 
   get mode(): RunMode {
@@ -144,13 +146,26 @@ export class KubeletRuns {
   check(): void {
     this.#findRun();
     const before = this.#kernel;
-    const now = this.#reader?.read();
+    const now = this.#readKernel(this.#reader);
     if (now === undefined || isSame(before, now)) return;
     this.#kernel = now;
     // CPUs that came online are described only now. Whether the kubelet knows them is in its checkpoint.
     if (this.#run !== undefined && !now.online.isSubsetOf(CpuSet.parse(this.#run.facts.sysfs.online)))
       this.#rereadCpus();
     this.#listeners.notify();
+  }
+
+  /** Undefined while it cannot be read: what was read last stays. */
+  #readKernel(reader: KernelStateReader | undefined): KernelState | undefined {
+    if (reader === undefined) return undefined;
+    try {
+      const now = reader.read();
+      this.#kernelProblems.recovered();
+      return now;
+    } catch (error) {
+      this.#kernelProblems.failed(error, 'reading the kernel’s CPUs and huge pages failed; keeping the last ones');
+      return undefined;
+    }
   }
 
   #rereadCpus(): void {
@@ -176,7 +191,7 @@ export class KubeletRuns {
       const startedAt = id === '' ? undefined : await kubeletStartedAt(this.#socket, root);
       const facts = await readHostFacts(sysfsRoot);
       const reader = new KernelStateReader(sysfsRoot);
-      const kernel = reader.read();
+      const kernel = this.#readKernel(reader);
       const isTorn = kernel !== undefined && !kernel.online.equals(CpuSet.parse(facts.sysfs.online));
       if (isTorn || this.generation() !== id) continue;
       this.#reader = reader;

@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import { cut } from '../../model/errors.ts';
 import { physnetResource } from '../../model/names.ts';
 import { type NetworkMap, NetworkMapError, parseNetworkMap } from '../../model/networks/network-map.ts';
-import { sleep } from '../../runtime/time.ts';
+import { everyTick, sleep } from '../../runtime/time.ts';
 import { readBounded } from '../files/bounded-file.ts';
 import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
@@ -12,6 +12,9 @@ import type { AgentLogger } from '../telemetry/log-messages.ts';
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
 const LABELS_SECONDS = 60;
 const LABELS_RETRY_SECONDS = 2;
+
+/** Seconds between reads of a map that cannot be read. */
+const RETRY_SECONDS = 10;
 
 export interface MapSourceDeps {
   /** The operator's map; undefined if there is none. */
@@ -65,6 +68,11 @@ export class MapSource {
     watchDirectory({ path: dirname(file), signal, onChange, log });
     // While the directory is missing, nothing else reads it.
     this.#read(file);
+    // What cannot be read now causes no event when it can be read again.
+    const retry = () => {
+      if (this.#map instanceof Error && this.#map.cause !== undefined) onChange(undefined);
+    };
+    signal.addEventListener('abort', everyTick(RETRY_SECONDS, retry), { once: true });
     this.#followLabels(onLabels, signal).catch(onFailure);
   }
 

@@ -65,6 +65,7 @@ export const AGENT_MESSAGES = {
     'renewing the agent’s Lease failed; retrying': 'check the API server',
     'the agent’s Lease is not renewed: the report is not current': 'read `reason`',
     'reading the host failed; retrying': 'check `--sysfs-root`',
+    'reading the kernel’s CPUs and huge pages failed; keeping the last ones': 'read `reason`',
     'the agent’s Lease was deleted; created it again': 'if often, find the program',
     'reading a state file failed; retrying': 'correct `file`; until then nothing is written to it',
     'writing a state file failed; retrying': 'check the state directory',

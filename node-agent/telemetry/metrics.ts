@@ -4,7 +4,7 @@ import { type Gauge, metricsOf, type Registry } from '../../runtime/metrics.ts';
 const MOVE_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 2];
 
 /** Milliseconds between measurements of the event loop's lag: the usual 10 would be most of an idle agent's cost. */
-export const LAG_PRECISION_MILLISECONDS = 10_000;
+export const LAG_PRECISION_MILLISECONDS = 30_000;
 
 /** Removes a gauge's initial 0, which would look like a value. */
 function onceKnown(gauge: Gauge): Gauge {

@@ -26,6 +26,17 @@ export class LifeAgent {
     return [...text.slice(-12), ...logged].join('\n    ').slice(0, 3000);
   }
 
+  get pid(): number {
+    return this.#process.process.pid ?? 0;
+  }
+
+  /** Log lines that have all these texts. */
+  linesWith(...texts: readonly string[]): string[] {
+    return this.#process.lines
+      .map((line) => JSON.stringify(line))
+      .filter((line) => texts.every((text) => line.includes(text)));
+  }
+
   get isWorking(): boolean {
     const isStarted = this.#process.line('agent started') !== undefined;
     if (isStarted && this.since === Number.POSITIVE_INFINITY) this.since = performance.now();

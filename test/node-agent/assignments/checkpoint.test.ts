@@ -159,15 +159,15 @@ describe('the kubelet’s checkpoint without events', () => {
     readings.map(({ reading, at }) => `${at} ${reading.value?.defaultCpus} ${reading.problem === undefined}`);
   const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
 
-  it('is read at the start, and again within five seconds of a change, until the end', () => {
+  it('is read at the start, and again within ten seconds of a change, until the end', () => {
     write(stateOf('0-3'));
     follow();
     assert.deepEqual(displayed(), ['10000 0-3 true']);
     write(stateOf('0-2'));
-    pass(4999);
+    pass(9999);
     assert.equal(readings.length, 1);
     pass(1);
-    assert.deepEqual(displayed(), ['10000 0-3 true', '15000 0-2 true']);
+    assert.deepEqual(displayed(), ['10000 0-3 true', '20000 0-2 true']);
     write(stateOf('0-1'));
     stop.abort();
     pass(10_000);
@@ -185,9 +185,10 @@ describe('the kubelet’s checkpoint without events', () => {
     write(stateOf('0-3'));
     pass(5000);
     renameSync(file, `${file}.away`);
-    for (let i = 0; i < 2; i++) pass(5000);
+    pass(10_000);
+    pass(10_000);
     renameSync(`${file}.away`, file);
-    pass(5000);
-    assert.deepEqual(displayed().slice(1), ['30000 0-3 true', '35000 0-3 false', '45000 0-3 true']);
+    pass(10_000);
+    assert.deepEqual(displayed().slice(1), ['30000 0-3 true', '40000 0-3 false', '60000 0-3 true']);
   });
 });

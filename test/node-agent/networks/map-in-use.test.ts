@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { mock } from 'node:test';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { NetworkMapError } from '../../../model/networks/network-map.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import { MapMemory } from '../../../node-agent/networks/map-memory.ts';
-import { hasNodeSelectors, parseNetworkMapText, readNetworkMap } from '../../../node-agent/networks/map-source.ts';
+import {
+  hasNodeSelectors,
+  MapSource,
+  parseNetworkMapText,
+  readNetworkMap,
+} from '../../../node-agent/networks/map-source.ts';
 import { Networks, type NetworksDeps } from '../../../node-agent/networks/networks.ts';
 import { NicWatch } from '../../../node-agent/networks/nic-watch.ts';
 import { switchConfig } from '../../../node-agent/networks/switch-config.ts';
@@ -220,6 +225,28 @@ describe('what changes on the host without a notification', () => {
       mock.timers.tick(1000);
     }
   };
+
+  it('a map that could not be read is read every ten seconds until it can be, without an event', () => {
+    const root = temp();
+    const map = new MapSource({
+      file: join(root, 'map.yaml'),
+      readLabels: async () => ({}),
+      log: recordingLogger().log,
+    });
+    symlinkSync(join(root, 'elsewhere/map.yaml'), join(root, 'map.yaml'));
+    const stop = new AbortController();
+    let reads = 0;
+    const fail = (error: unknown) => assert.fail(String(error));
+    map.follow({ onMap: () => reads++, onLabels: () => {}, onFailure: fail }, stop.signal);
+    assert.match(String(map.map), /cannot read .*map\.yaml: ENOENT/);
+    writeTree(root, { 'elsewhere/map.yaml': 'tunnel: {numaNodes: [1]}' });
+    pass(20);
+    assert.ok(Array.isArray(map.map));
+    const before = reads;
+    pass(60);
+    assert.equal(reads, before, 'a map that was read waits for events');
+    stop.abort();
+  });
 
   it('a carrier is read every two seconds, and a change is reported until the next search has seen it', () => {
     nics.follow(search('10.0.0.1'), nics.names());
