@@ -46,7 +46,7 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   const cause = await Promise.race([stopSignal, ...(failure === undefined ? [] : [failure])]);
   if ('err' in cause) log.fatal({ err: cause.err }, 'the daemon’s work failed; stopping');
   else log.info(cause, 'stopping');
-  setTimeout(() => {
+  const limit = setTimeout(() => {
     log.error({ deadlineSeconds: deadline }, 'shutdown deadline exceeded; exiting');
     process.exit(1);
   }, deadline * 1000).unref();
@@ -57,6 +57,8 @@ export async function runDaemon(daemon: Daemon, { log, deadline = 25 }: RunOptio
   } catch (err) {
     log.error({ err }, 'shutdown failed');
     process.exit(1);
+  } finally {
+    clearTimeout(limit);
   }
 }
 
