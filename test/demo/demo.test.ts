@@ -49,6 +49,9 @@ interface PinnedStep {
 const DAEMONS: readonly DaemonName[] = ['webhook', 'scheduler-plugin', 'node-agent'];
 const STEPS = ['rejected', 'installed', 'placed', 'switched', 'pinned', 'dpu-dead', 'dpu-back'];
 
+/** Of a machine's own Open vSwitch, while that runs. */
+const OWN_SWITCH = '/var/run/openvswitch/ovs-vswitchd.pid';
+
 const INSTALLATION = join(tmpdir(), 'plumbline-installation-');
 
 /** Where the daemons' programs are, and what stands in for them here. */
@@ -172,17 +175,25 @@ describe('the demo', function () {
     assert.deepEqual([existsSync(path), leftovers()], [false, []]);
   });
 
-  it('shows at once why a process that it started has ended', async () => {
-    const program = join(temp(), 'broken.cjs');
-    writeFileSync(program, 'throw new Error("Cannot find package \'koffi\'");\n');
-    const directory = installationWith('ovs-stand-in', program);
-    const begun = performance.now();
-    const args = [join(directory, 'dist/plumbline.mjs'), 'demo'];
-    const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
-    rmSync(directory, { recursive: true });
-    assert.match(stderr, /ovs-vswitchd ended with status 1: Error: Cannot find package 'koffi'; its log: /);
-    assert.ok(status !== 0 && performance.now() - begun < 9000);
-  });
+  for (const [daemon, process_] of [
+    ['webhook', 'webhook'],
+    // A machine's own Open vSwitch is used instead.
+    ...(existsSync(OWN_SWITCH) ? [] : [['ovs-stand-in', 'ovs-vswitchd'] as const]),
+  ] as const) {
+    it(`shows why a process that it started has ended: ${process_}`, () => {
+      const program = join(temp(), 'broken.cjs');
+      writeFileSync(program, 'throw new Error("Cannot find package \'koffi\'");\n');
+      const directory = installationWith(daemon, program);
+      const args = [join(directory, 'dist/plumbline.mjs'), 'demo'];
+      const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+      rmSync(directory, { recursive: true });
+      const [, line] = /(\S+ ended with status 1: .*; its log: )/.exec(stdout + stderr) ?? [];
+      assert.equal(line, `${process_} ended with status 1: Error: Cannot find package 'koffi'; its log: `);
+      assert.equal(status, 1);
+      const [, logs] = /its log: (\S+)\/[^/]+\.log/.exec(stdout + stderr) ?? [];
+      if (logs !== undefined) rmSync(logs, { recursive: true, force: true });
+    });
+  }
 
   it('--write-kubeconfig: at the end it removes its own file, and not one that replaced it', async () => {
     const folder = temp();
@@ -220,9 +231,7 @@ describe('the demo', function () {
         });
       });
       // A machine's own Open vSwitch knows none of the demo's networks, and says so.
-      const expected = existsSync('/var/run/openvswitch/ovs-vswitchd.pid')
-        ? /NetworkMapAgrees/
-        : /no problems found; 1 check skipped\n$/;
+      const expected = existsSync(OWN_SWITCH) ? /NetworkMapAgrees/ : /no problems found; 1 check skipped\n$/;
       assert.match(output, expected);
       if (!expected.source.startsWith('NetworkMap')) assert.equal(status, 0);
       const log = readFileSync(join(dirname(kubeconfig), 'scheduler-plugin.log'), 'utf8');
