@@ -72,6 +72,7 @@ export class PodResourcesSource {
   readonly #signal: AbortSignal;
   readonly #backoff = new Backoff({ first: 0.2, most: 10 });
   readonly #problems: ProblemLog<AgentMessages>;
+  readonly #deviceProblems: ProblemLog<AgentMessages>;
   #last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
   #lastText = '';
   #round: 'none' | 'running' | 'running, another requested' = 'none';
@@ -85,6 +86,7 @@ export class PodResourcesSource {
     this.#guard = guard;
     this.#signal = signal;
     this.#problems = new ProblemLog(deps.log, { socketPath: deps.socketPath });
+    this.#deviceProblems = new ProblemLog(deps.log);
   }
 
   follow(): void {
@@ -143,7 +145,7 @@ export class PodResourcesSource {
 
   async #query(): Promise<Reading<PodResourcesAnswer>> {
     try {
-      return { value: await query(this.#deps, this.#signal), problem: undefined };
+      return { value: await query(this.#deps, this.#deviceProblems, this.#signal), problem: undefined };
     } catch (error) {
       return { value: this.#last.value, problem: this.#failed(error as Error) };
     }
@@ -176,12 +178,16 @@ function textOf(reading: Reading<PodResourcesAnswer>): string {
   return JSON.stringify(reading, (_key, value: unknown) => (value instanceof Map ? [...value] : value));
 }
 
-async function query(deps: PodResourcesSourceDeps, signal: AbortSignal): Promise<PodResourcesAnswer> {
+async function query(
+  deps: PodResourcesSourceDeps,
+  deviceProblems: ProblemLog<AgentMessages>,
+  signal: AbortSignal,
+): Promise<PodResourcesAnswer> {
   const { client, kubeletDir, podsWithCpus } = deps;
   const limits = { signal, deadlineSeconds: DEADLINE_SECONDS };
   const { cpuIds, devices } = await client.allocatable(limits);
   const pods = await client.list(limits);
-  const inUse = readDevices(kubeletDir, pods, podsWithCpus());
+  const inUse = readDevices(kubeletDir, pods, podsWithCpus(), deviceProblems);
   return {
     allocatable: CpuSet.of(cpuIds),
     listed: listedContainers(pods, MAX_ENTRIES),
@@ -196,15 +202,20 @@ function readDevices(
   kubeletDir: string,
   pods: readonly PodWithDevices[],
   podsWithCpus: ReadonlySet<string>,
+  problems: ProblemLog<AgentMessages>,
 ): ListedDevices[] | undefined {
   const listed = pods.flatMap(({ containers }) => containers.flatMap((container) => container.devices));
   const file = join(kubeletDir, PLUGIN_DIRECTORY, DEVICE_CHECKPOINT_FILE);
   try {
     const text = readBounded(file, MAX_DEVICE_CHECKPOINT_BYTES);
-    return [...listed, ...devicesOfPods(text, pods, podsWithCpus)];
+    const inUse = [...listed, ...devicesOfPods(text, pods, podsWithCpus)];
+    problems.recovered();
+    return inUse;
   } catch (error) {
     // The kubelet writes it when the first plugin registers.
-    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? listed : undefined;
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return listed;
+    problems.failed(`${file}: ${(error as Error).message}`, 'devices in use are unknown; the report leaves them out');
+    return undefined;
   }
 }
 

@@ -40,6 +40,7 @@ export const AGENT_MESSAGES = {
     'querying the kubelet failed; keeping the last answer and retrying':
       'check the kubelet and `--kubelet-dir`; no CPU becomes free',
     'kubelet configuration unknown': 'do what `reason` says',
+    'devices in use are unknown; the report leaves them out': 'read `reason`; the kubelet writes the file',
     'cpu_manager_state unusable; keeping the last known assignments': 'do what `hint` says',
     'cpu_manager_state unusable; using the PodResources API alone': 'do what `hint` said',
     'CPUs of claims unusable; keeping the last known ones': 'check dra-driver-cpu',

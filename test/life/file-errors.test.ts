@@ -24,6 +24,7 @@ const filesOf = ({ directory, kubelet, switch: ovs }: LifeNode) => [
   join(kubelet.directory, 'cpu_manager_state'),
   join(kubelet.directory, 'memory_manager_state'),
   kubelet.cdiDir,
+  join(kubelet.directory, 'device-plugins/kubelet_internal_checkpoint'),
   join(directory, 'map/map.yaml'),
   join(directory, 'sys/devices/system/cpu/online'),
   join(ovs.rundir, 'ovs-vswitchd.pid'),

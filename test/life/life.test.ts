@@ -18,7 +18,7 @@ describe('the life of a node', function () {
     const { events, failures } = await playLives({
       seed: SEED,
       events: EVENTS,
-      parallel: EVENTS / 30,
+      parallel: 5,
       calm: 0.04,
       without: [],
       shrinkSeconds: 240,
