@@ -120,6 +120,34 @@ export const explainedVm = z.object({
 });
 export type ExplainedVm = z.infer<typeof explainedVm>;
 
+/** KubeVirt's record of an instance's last migration. */
+export const migrationState = z
+  .object({
+    migrationUid: z.string().nullish(),
+    startTimestamp: z.string().nullish(),
+    endTimestamp: z.string().nullish(),
+    completed: z.boolean().nullish(),
+    failed: z.boolean().nullish(),
+    failureReason: z.string().nullish(),
+    abortRequested: z.boolean().nullish(),
+    abortStatus: z.string().nullish(),
+    mode: z.string().nullish(),
+  })
+  .nullish();
+
+export const explainedMigration = z.object({
+  metadata: z.object({
+    name: z.string().optional(),
+    namespace: z.string().optional(),
+    uid: z.string().optional(),
+    creationTimestamp: text,
+    deletionTimestamp: text,
+  }),
+  spec: z.object({ vmiName: z.string().nullish() }),
+  status: z.object({ phase: z.string().nullish(), conditions, migrationState }).nullish().transform(nullToUndefined),
+});
+export type ExplainedMigration = z.infer<typeof explainedMigration>;
+
 export const explainedVmi = virtualMachineInstance.extend({
   metadata: meta,
   status: z
@@ -127,6 +155,10 @@ export const explainedVmi = virtualMachineInstance.extend({
       phase: z.string().nullish(),
       reason: z.string().nullish(),
       nodeName: z.string().nullish(),
+      /** Node of each launcher, by the launcher's uid; two entries during a migration. */
+      activePods: z.record(z.string(), z.string()).nullish(),
+      evacuationNodeName: z.string().nullish(),
+      migrationState,
       conditions,
     })
     .nullish()

@@ -4,7 +4,7 @@ import { EXIT } from '../support/exit-status.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
 import { cutLine, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
 import { showRepeatedly } from '../support/watch.ts';
-import { type ClusterStatus, readStatus } from './read.ts';
+import { type ClusterStatus, type ListedVm, readStatus } from './read.ts';
 
 export interface StatusFlags extends ClusterFlags {
   readonly allNamespaces?: true;
@@ -12,8 +12,13 @@ export interface StatusFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-const isQuiet = ({ waiting, notReady, silentAgents, deadDpus, mispredictions }: ClusterStatus) =>
-  [waiting, notReady, silentAgents, deadDpus, mispredictions].every(({ length }) => length === 0);
+const isQuiet = ({ notes, ...lists }: ClusterStatus) => Object.values(lists).every(({ length }) => length === 0);
+
+const listedVms = ({ waiting, notAsRequested, migrations }: ClusterStatus) => [
+  ...waiting,
+  ...notAsRequested,
+  ...migrations,
+];
 
 /** Once or repeatedly. @param usualSeconds between views without a number in the flags @throws CliError, KubeError */
 export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
@@ -35,33 +40,44 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   });
 }
 
-function namesOf({ waiting }: ClusterStatus, namespace: string | undefined): string[] {
-  return waiting.map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
+function namesOf(status: ClusterStatus, namespace: string | undefined): string[] {
+  return listedVms(status).map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
 }
 
 export function statusLines(
-  { waiting, notReady, silentAgents, deadDpus, mispredictions, notes }: ClusterStatus,
+  status: ClusterStatus,
   namespace: string | undefined,
   { width }: Terminal,
   wide = false,
 ): Line[] {
+  const { waiting, notAsRequested, migrations, notReady, silentAgents, deadDpus, mispredictions, notes } = status;
   const columns = wide ? Number.POSITIVE_INFINITY : width;
   const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
   const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
     if (rows.length === 0) return [];
     return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cutLine(`  ${line}`, columns)), ''];
   };
-  const lines = [
-    ...section(
-      countText(waiting.length, 'VM does not run', 'VMs do not run'),
+  const vms = (title: string, list: readonly ListedVm[]) =>
+    section(
+      title,
       ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'],
-      waiting.map((vm) => [
+      list.map((vm) => [
         namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
         vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
         vm.node ?? '-',
         vm.reason,
         vm.text,
       ]),
+    );
+  const lines = [
+    ...vms(countText(waiting.length, 'VM does not run', 'VMs do not run'), waiting),
+    ...vms(
+      countText(notAsRequested.length, 'VM runs, but not as requested', 'VMs run, but not as requested'),
+      notAsRequested,
+    ),
+    ...vms(
+      countText(migrations.length, 'VM runs, and its migration waits', 'VMs run, and their migrations wait'),
+      migrations,
     ),
     ...section(
       countText(notReady.length, 'Deployment is not ready', 'Deployments are not ready'),
@@ -84,7 +100,7 @@ export function statusLines(
       mispredictions.map(({ pod, text }) => [pod, text]),
     ),
   ];
-  const [first] = waiting;
+  const [first] = listedVms(status);
   const quiet =
     first === undefined
       ? [`no VM is waiting ${where}`]

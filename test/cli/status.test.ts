@@ -4,7 +4,6 @@ import { statusLines } from '../../cli/status/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { readVersions } from '../../cli/version/run.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';
-import { parseOutput } from './output-schema.ts';
 import { NODE, NOW, STATE_TABLE } from './state-table.ts';
 
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
@@ -17,28 +16,8 @@ const deployment = (name: string, status: object) => ({
 });
 const seconds = (ago: number) => new Date(NOW - ago * 1000).toISOString();
 const runs = STATE_TABLE.find(({ title }) => title === 'runs as promised')!.objects;
-const NOT_RUNNING = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed', 'paused'];
-/** Only explain reads these Events, and the node of each VM. */
-const BY_EVENT = ['rejected'];
 
 describe('plumbline status', () => {
-  for (const { title, objects, state, verdict, reason, coarse, subject, extenderAway } of STATE_TABLE) {
-    if (subject[0] !== 'vm' || objects['/apis/plumbline.dev/v1alpha1/nodetopologies'] === undefined) continue;
-    it(`of a VM: ${title}`, async () => {
-      const status = await statusOf(objects, 'tenants');
-      parseOutput('status', JSON.parse(JSON.stringify(status)));
-      const [first] = status.waiting;
-      // What its user paused is as intended.
-      if (!NOT_RUNNING.includes(state) || verdict === 'stopped') return assert.equal(first, undefined);
-      if (first === undefined)
-        return assert.ok(BY_EVENT.includes(state) || objects['/apis/kubevirt.io/v1/virtualmachines']?.length === 0);
-      assert.deepEqual([first.namespace, first.name], ['tenants', 'fw']);
-      // It does not ask the extender.
-      const expected = extenderAway === true ? 'NotTried' : (coarse ?? reason);
-      if (!BY_EVENT.includes(state)) assert.equal(first.reason, expected);
-    });
-  }
-
   const differs = (component: string, ago: number, namespace = 'tenants') => ({
     metadata: { name: `e-${component}-${ago}`, namespace },
     involvedObject: { kind: 'Pod', namespace, name: 'virt-launcher-x' },
