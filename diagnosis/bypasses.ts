@@ -1,4 +1,4 @@
-import { decidedOf } from '../model/admission/decision-annotation.ts';
+import { decidedOf, networksWithoutDevice } from '../model/admission/decision-annotation.ts';
 import { DEFAULT_SCHEDULER } from '../model/admission/scheduling.ts';
 import { cpusText } from '../model/amounts.ts';
 import { wantsWholeCores } from '../model/launcher/annotation.ts';
@@ -29,10 +29,20 @@ export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds)
   const masked = needs.mask !== undefined;
   return [
     ...unseen(facts, pod, needs),
+    ...withoutDevice(facts, pod),
     ...(exclusive || masked ? unasked(facts, pod) : []),
     // A mask is for VMs without dedicated CPUs.
     ...(pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive && !masked ? [SHARED] : []),
   ];
+}
+
+/** What the webhook left out stays so until the VM starts again. */
+function withoutDevice(named: Named, pod: PodShape): Cause[] {
+  const networks = networksWithoutDevice(pod.metadata);
+  if (networks.length === 0) return [];
+  const text = `nothing keeps it near ${networks.join(', ')}: no node reported ${networks.length === 1 ? 'it' : 'them'} when its launcher was created`;
+  const help = 'check the name of the network, or make a node report it; then start the VM again';
+  return [{ reason: 'NetworkNotReported', text, remedies: [startAgain(named, help, plumbline('doctor', 'networks'))] }];
 }
 
 /** A launcher that opts in always has a decision; if that lists CPUs, the launcher has them. */

@@ -75,6 +75,7 @@ export const REASONS = {
   SplitCores: row('degraded', 'sharing cores with others'),
   NetworkElsewhere: row('degraded', 'running far from a network'),
   NetworkGone: row('degraded', 'on a node that has lost a network'),
+  NetworkNotReported: row('degraded', 'running without affinity to a network that no node reported'),
   NetworkUnplaced: row('degraded', 'with a network whose NUMA node is unknown'),
   AgentSilent: row('degraded', 'on a node whose agent is silent'),
   NotReported: row('degraded', 'running on CPUs that no agent reports'),

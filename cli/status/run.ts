@@ -50,7 +50,18 @@ export function statusLines(
   { width }: Terminal,
   wide = false,
 ): Line[] {
-  const { waiting, notAsRequested, migrations, notReady, silentAgents, deadDpus, mispredictions, notes } = status;
+  const {
+    waiting,
+    notAsRequested,
+    migrations,
+    notReady,
+    silentAgents,
+    deadDpus,
+    falseConditions,
+    webhooksOff,
+    mispredictions,
+    notes,
+  } = status;
   const columns = wide ? Number.POSITIVE_INFINITY : width;
   const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
   const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
@@ -85,6 +96,11 @@ export function statusLines(
       notReady.map(({ deployment, text }) => [deployment, text]),
     ),
     ...section(
+      'The webhook does not change new VMs',
+      ['WEBHOOK', 'MESSAGE'],
+      webhooksOff.map(({ webhook, text }) => [webhook, text]),
+    ),
+    ...section(
       countText(silentAgents.length, 'agent is silent', 'agents are silent'),
       ['NODE', 'LAST RENEWAL'],
       silentAgents.map(({ node, silentSeconds }) => [node, `${ageText(silentSeconds)} ago`]),
@@ -93,6 +109,11 @@ export function statusLines(
       countText(deadDpus.length, 'DPU is dead', 'DPUs are dead'),
       ['NODE', 'MESSAGE'],
       deadDpus.map(({ node, text }) => [node, text]),
+    ),
+    ...section(
+      countText(falseConditions.length, 'condition of a node is False', 'conditions of nodes are False'),
+      ['NODE', 'CONDITION', 'MESSAGE'],
+      falseConditions.map(({ node, condition, text }) => [node, condition, text]),
     ),
     ...section(
       countText(mispredictions.length, 'prediction was wrong', 'predictions were wrong'),

@@ -589,6 +589,27 @@ export const STATE_TABLE: readonly StateCase[] = [
     report: owns('1-2,17-18', { physnets: [] }),
   }),
   one(
+    'no node reported its network when it started',
+    ['not-as-requested', 'degraded', 'NetworkNotReported'],
+    ['start-again'],
+    {
+      pod: {
+        ...RUNNING,
+        metadata: {
+          annotations: {
+            ...ANNOTATED,
+            'plumbline.dev/decision': JSON.stringify({
+              cpus: { compute: 4 },
+              padding: 1,
+              withoutDevice: [{ interface: 'data', network: 'tenants/data', on: 'physnet physent0' }],
+            }),
+          },
+        },
+      },
+      report: WHOLE,
+    },
+  ),
+  one(
     'its network’s NUMA node is unknown',
     ['not-as-requested', 'degraded', 'NetworkUnplaced'],
     ['check-network-name'],
