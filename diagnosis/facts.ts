@@ -141,6 +141,7 @@ export type SchedulerRefusal =
   | 'tainted'
   | 'not-ready'
   | 'not-selected'
+  | 'pod-affinity'
   | 'short-of'
   | 'too-large';
 

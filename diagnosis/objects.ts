@@ -1,5 +1,13 @@
 import * as z from 'zod';
-import { node as nodeSchema, nullToUndefined, objectMeta, pod as podSchema, toleration } from '../kube/resources.ts';
+import {
+  affinity,
+  node as nodeSchema,
+  nullToUndefined,
+  objectMeta,
+  orUndefined,
+  pod as podSchema,
+  toleration,
+} from '../kube/resources.ts';
 import { virtualMachineInstance } from '../kube/virtual-machines.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../model/names.ts';
 import type { ConditionShape } from '../model/shapes.ts';
@@ -27,11 +35,30 @@ const conditions = listOf(explainedCondition);
 const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
 const containerStatuses = listOf(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }));
 
+const labelSelector = z.object({
+  matchLabels: texts,
+  matchExpressions: listOf(z.object({ key: z.string(), operator: z.string(), values: listOf(z.string()) })),
+});
+const podAffinityTerm = z.object({
+  labelSelector: labelSelector.nullish().transform(nullToUndefined),
+  namespaces: listOf(z.string()),
+  topologyKey: z.string(),
+  /** Terms with one of these are not judged. */
+  namespaceSelector: z.unknown().optional(),
+  matchLabelKeys: listOf(z.string()),
+  mismatchLabelKeys: listOf(z.string()),
+});
+export type PodAffinityTerm = z.infer<typeof podAffinityTerm>;
+const requiredPodTerms = orUndefined(
+  z.object({ requiredDuringSchedulingIgnoredDuringExecution: listOf(podAffinityTerm) }),
+);
+
 export const explainedPod = podSchema.extend({
   metadata: meta,
   spec: podSchema.shape.spec.extend({
     tolerations: listOf(toleration),
     schedulingGates: listOf(z.object({ name: z.string() })),
+    affinity: orUndefined(affinity.extend({ podAffinity: requiredPodTerms, podAntiAffinity: requiredPodTerms })),
   }),
   status: z
     .object({

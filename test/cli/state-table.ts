@@ -745,6 +745,32 @@ export const STATE_TABLE: readonly StateCase[] = [
     { migration: { phase: 'scheduling', source: NODE } },
   ),
   one(
+    'migrates, and only its own node has room, which its anti-affinity excludes',
+    ['migrating', 'waiting', 'MigrationWaits'],
+    ['free-whole-cores', 'cancel-migration'],
+    {
+      ...MIGRATING,
+      second: { report: busy('1-15,17-31') },
+      target: target({
+        spec: {
+          schedulerName: 'plumbline-scheduler',
+          affinity: {
+            podAntiAffinity: {
+              requiredDuringSchedulingIgnoredDuringExecution: [
+                {
+                  labelSelector: { matchLabels: { 'kubevirt.io/created-by': 'vmi-uid' } },
+                  topologyKey: 'kubernetes.io/hostname',
+                },
+              ],
+            },
+          },
+        },
+        status: REFUSED,
+      }),
+    },
+    { migration: { phase: 'scheduling', source: NODE } },
+  ),
+  one(
     'migrates, and its target starts',
     ['migrating', 'ok', 'Migrating'],
     [],
