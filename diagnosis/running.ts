@@ -102,7 +102,11 @@ function farFrom(
 ): Cause[] {
   const there = cellsOfNetwork(networks, need);
   const what = networkNeedText(need);
-  if (there === undefined) return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies }];
+  if (there === undefined) {
+    const say = `make ${at} report it again, and leave the VM running meanwhile: a restart would not bring the network back`;
+    const help = remedy('bring-network-back', say, plumbline('doctor', 'networks', 'agents'));
+    return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies: [help] }];
+  }
   if (there.isEmpty) {
     const say = remedy(
       'check-network-name',

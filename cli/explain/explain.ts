@@ -59,7 +59,7 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
   const state = stateWith({ scheduler: { ...scheduler, extenderAway }, search });
   const pod = byUid(state.launcher);
   const place = pod && places.get(pod);
-  const asks = pod && asksOf(pod);
+  const asks = pod && asksOf(pod, subject.vmi);
   const prefers = asks?.networks.some(({ affinity }) => affinity === 'preferred');
   const scheduled = waiting?.status?.conditions.find(({ type }) => type === 'PodScheduled');
   return {

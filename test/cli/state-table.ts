@@ -584,7 +584,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('8-9,24-25'),
   }),
-  one('its network has left the node', ['not-as-requested', 'degraded', 'NetworkGone'], ['place-again'], {
+  one('its network has left the node', ['not-as-requested', 'degraded', 'NetworkGone'], ['bring-network-back'], {
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('1-2,17-18', { physnets: [] }),
   }),

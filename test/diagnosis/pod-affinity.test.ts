@@ -7,12 +7,18 @@ const ZONES: Readonly<Record<string, string>> = { n1: 'a', n2: 'a', n3: 'b' };
 const labelsOf = (name: string) => (name in ZONES ? { zone: ZONES[name]! } : undefined);
 const node = (name: string) => explainedNode.parse({ metadata: { name, labels: labelsOf(name) } });
 const podOn = (nodeName: string) =>
-  explainedPod.parse({ metadata: { name: `on-${nodeName}`, namespace: 'ns' }, spec: { nodeName, containers: [{ name: 'c' }] } });
+  explainedPod.parse({
+    metadata: { name: `on-${nodeName}`, namespace: 'ns' },
+    spec: { nodeName, containers: [{ name: 'c' }] },
+  });
 const term = (more: object = {}) => ({ labelSelector: { matchLabels: { app: 'x' } }, topologyKey: 'zone', ...more });
 const asking = (kind: Kind, own: object) => {
   const rules = { requiredDuringSchedulingIgnoredDuringExecution: [own] };
   const affinity = kind === 'affinity' ? { podAffinity: rules } : { podAntiAffinity: rules };
-  return explainedPod.parse({ metadata: { name: 'p', namespace: 'ns' }, spec: { containers: [{ name: 'c' }], affinity } });
+  return explainedPod.parse({
+    metadata: { name: 'p', namespace: 'ns' },
+    spec: { containers: [{ name: 'c' }], affinity },
+  });
 };
 
 describe('the required pod affinity of a waiting pod', () => {
