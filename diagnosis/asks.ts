@@ -7,17 +7,33 @@ import { startsRunning } from '../model/launcher/paused-start.ts';
 import { recognizeLauncher } from '../model/launcher/recognize.ts';
 import { CPU_MASK_START_ANNOTATION } from '../model/names.ts';
 import { placementNeedsOf } from '../model/placement/preferences.ts';
-import type { ExplainedPod } from './objects.ts';
+import type { ExplainedPod, ExplainedVmi } from './objects.ts';
 
 export type Asks = ReturnType<typeof asksOf>;
 
-export function asksOf(pod: ExplainedPod) {
+/** What the CPUs of a VM's main container consist of, if the VMI says so. */
+function compositionOf(vmi: ExplainedVmi | undefined, cpus: number, padding: number): string | undefined {
+  const cpu = vmi?.spec.domain.cpu;
+  if (cpu?.dedicatedCpuPlacement !== true) return undefined;
+  const vcpus = (cpu.sockets || 1) * (cpu.cores || 1) * (cpu.threads || 1);
+  const emulator = cpus - padding - vcpus;
+  if (emulator < 0 || (emulator === 0 && padding === 0)) return undefined;
+  const parts = [countText(vcpus, 'vCPU')];
+  if (emulator > 0) parts.push(`${emulator} for the emulator${vmi?.spec.domain.ioThreads ? ' and I/O threads' : ''}`);
+  if (padding > 0) parts.push(`${padding} to complete whole cores`);
+  return parts.join(' + ');
+}
+
+export function asksOf(pod: ExplainedPod, vmi?: ExplainedVmi) {
   const { request, mask, networks, wholeCores = false } = placementNeedsOf(pod);
   const containers = request.containers.filter(({ cpus }) => cpus > 0).map(({ name, cpus }) => ({ name, cpus }));
   const padding = paddingOf(pod.metadata);
   const owned = containers.map(({ name, cpus }) => `${countText(cpus, 'dedicated CPU')} for ${name}`).join(', ');
   const text = [containers.length === 0 ? 'no dedicated CPUs' : owned];
-  if (padding > 0) text[0] += ` (including ${padding} to complete whole cores)`;
+  const compute = containers.find(({ name }) => name === 'compute');
+  const composition = compute && compositionOf(vmi, compute.cpus, padding);
+  if (composition !== undefined) text[0] += ` (${composition})`;
+  else if (padding > 0) text[0] += ` (including ${padding} to complete whole cores)`;
   else if (wholeCores) text.push('whole cores');
   if (mask) {
     const otherwise = mask.fixMismatch ? ', or all CPUs on a node that lacks some of them' : '';

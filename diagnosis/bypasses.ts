@@ -1,4 +1,4 @@
-import { decidedOf } from '../model/admission/decision-annotation.ts';
+import { decidedOf, networksWithoutDevice } from '../model/admission/decision-annotation.ts';
 import { DEFAULT_SCHEDULER } from '../model/admission/scheduling.ts';
 import { cpusText } from '../model/amounts.ts';
 import { wantsWholeCores } from '../model/launcher/annotation.ts';
@@ -29,13 +29,23 @@ export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds)
   const masked = needs.mask !== undefined;
   return [
     ...unseen(facts, pod, needs),
+    ...withoutDevice(facts, pod),
     ...(exclusive || masked ? unasked(facts, pod) : []),
     // A mask is for VMs without dedicated CPUs.
     ...(pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive && !masked ? [SHARED] : []),
   ];
 }
 
-/** A launcher that opts in always has a decision; if that lists CPUs, the launcher has them. */
+/** What the webhook left out stays so until the VM starts again. */
+function withoutDevice(named: Named, pod: PodShape): Cause[] {
+  const networks = networksWithoutDevice(pod.metadata);
+  if (networks.length === 0) return [];
+  const text = `nothing keeps it near ${networks.join(', ')}: no node reported ${networks.length === 1 ? 'it' : 'them'} when its launcher was created`;
+  const help = 'check the name of the network, or make a node report it; then start the VM again';
+  return [{ reason: 'NetworkNotReported', text, remedies: [startAgain(named, help, plumbline('doctor', 'networks'))] }];
+}
+
+/** A launcher that opts in always has a decision, which has the reason if it is not padded. */
 function unseen(named: Named, pod: PodShape, needs: PlacementNeeds): Cause[] {
   if (recognizeLauncher(pod).kind !== 'launcher') return [];
   const omission = unpadded(pod, needs) ?? undecided(pod, needs);
@@ -49,15 +59,12 @@ function unseen(named: Named, pod: PodShape, needs: PlacementNeeds): Cause[] {
 type Unseen = readonly ['WebhookMissed' | 'NotDecided', string];
 
 function unpadded(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
-  if (!isExclusive(needs) || !wantsWholeCores(pod.metadata)) return undefined;
-  const decided = decidedOf(pod.metadata);
+  if (!isExclusive(needs) || !wantsWholeCores(pod.metadata) || decidedOf(pod.metadata) !== undefined) return undefined;
   const odd = needs.request.containers.find(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
-  // A decision without CPUs leaves them as they are.
-  if (decided !== undefined && !(odd && decided.cpus)) return undefined;
-  const what = odd
-    ? `${odd.name} asks for ${cpusText(odd.cpus)}, which ${odd.cpus === 1 ? 'is not a whole core' : 'are not whole cores'}`
-    : 'it has no decision annotation';
-  return ['WebhookMissed', what];
+  const half =
+    odd &&
+    `${odd.name} asks for ${cpusText(odd.cpus)}, which ${odd.cpus === 1 ? 'is not a whole core' : 'are not whole cores'}`;
+  return ['WebhookMissed', ['it has no decision annotation', half].filter(Boolean).join(', and ')];
 }
 
 /** The pod asks for networks or a mask and has no decision. For a running pod the agent's report about the mask counts instead. */

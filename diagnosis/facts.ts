@@ -16,6 +16,8 @@ export interface MachineFacts {
   readonly failures?: number | undefined;
   /** Seconds until KubeVirt's next attempt. */
   readonly retryIn?: number | undefined;
+  /** What changes only with a restart, by KubeVirt; '' if it does not say. */
+  readonly restartRequired?: string | undefined;
 }
 
 export interface InstanceFacts {
@@ -24,6 +26,23 @@ export interface InstanceFacts {
   readonly refusal?: string | undefined;
   /** The current pause. `atStart`: Plumbline made the VMI start with it. `since`: RFC 3339, '' if unknown. */
   readonly pause?: { readonly atStart: boolean; readonly text: string; readonly since: string } | undefined;
+  /** The node on which its guest runs, or is about to start. */
+  readonly node?: string | undefined;
+  readonly deleting?: boolean | undefined;
+  /** Changes of the running VM that take effect with its next migration. */
+  readonly changes?: readonly string[] | undefined;
+  /** The node that it is asked to leave: by a drain, or by another eviction. */
+  readonly evacuatedFrom?: string | undefined;
+}
+
+/** The newest migration of an instance. */
+export interface MigrationFacts {
+  readonly uid?: string | undefined;
+  /** Of its VirtualMachineInstanceMigration; undefined if that cannot be read. */
+  readonly name?: string | undefined;
+  readonly progress: 'pending' | 'copying' | 'post-copy' | 'cancelling' | 'succeeded' | 'failed' | 'cancelled';
+  /** Why it failed, or why KubeVirt cannot create the target's launcher. */
+  readonly message?: string | undefined;
 }
 
 /** A launcher that a kubelet rejected and KubeVirt has deleted since, from its Event. */
@@ -71,6 +90,7 @@ export interface VmFacts {
   readonly kind: 'vm' | 'vmi' | 'pod' | undefined;
   readonly machine?: MachineFacts | undefined;
   readonly instance?: InstanceFacts | undefined;
+  readonly migration?: MigrationFacts | undefined;
   readonly rejection?: RejectionFacts | undefined;
   /** Annotations of the template or instance, if there is no launcher. */
   readonly annotations?: Readonly<Record<string, string>> | undefined;
@@ -121,6 +141,7 @@ export type SchedulerRefusal =
   | 'tainted'
   | 'not-ready'
   | 'not-selected'
+  | 'pod-affinity'
   | 'short-of'
   | 'too-large';
 

@@ -192,9 +192,16 @@ export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Reme
   for (const { rank: own, ...item } of ranked) if (own < 2 || ranked[0]?.rank === 2) texts.set(item.text, item);
   if (texts.size > 0) return [...texts.values()].slice(0, MAX_REMEDIES);
   if (groups.some(({ kind }) => kind === 'fits')) return [];
-  const [network, unselected] = ['no-such-network', 'not-selected'].map((kind) =>
-    groups.find((one) => one.kind === kind),
-  );
+  const networks = groups.filter(({ kind }) => kind === 'no-such-network');
+  const [network] = networks;
+  const unselected = groups.find(({ kind }) => kind === 'not-selected');
+  // Each is on some node, as the nodes lack different ones.
+  if (new Set(networks.map(({ text }) => text)).size > 1) {
+    const apart = networks.map(
+      ({ text, nodes: [node] }) => `${text.replace(' is not on the node', '')} not on ${node}`,
+    );
+    return [remedy('relax-networks', `no node has all of its networks (${apart.join('; ')}): ${PREFER}`)];
+  }
   if (network) {
     const where = network.text.replace(' on the node', ' on any node that the pod may go to');
     return [remedy('check-network-name', `check the network’s name: ${where}`, plumbline('doctor', 'networks'))];

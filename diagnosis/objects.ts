@@ -1,5 +1,13 @@
 import * as z from 'zod';
-import { node as nodeSchema, nullToUndefined, objectMeta, pod as podSchema, toleration } from '../kube/resources.ts';
+import {
+  affinity,
+  node as nodeSchema,
+  nullToUndefined,
+  objectMeta,
+  orUndefined,
+  pod as podSchema,
+  toleration,
+} from '../kube/resources.ts';
 import { virtualMachineInstance } from '../kube/virtual-machines.ts';
 import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../model/names.ts';
 import type { ConditionShape } from '../model/shapes.ts';
@@ -27,11 +35,30 @@ const conditions = listOf(explainedCondition);
 const waiting = z.object({ reason: z.string().nullish(), message: z.string().nullish() }).nullish();
 const containerStatuses = listOf(z.object({ name: z.string(), state: z.object({ waiting }).nullish() }));
 
+const labelSelector = z.object({
+  matchLabels: texts,
+  matchExpressions: listOf(z.object({ key: z.string(), operator: z.string(), values: listOf(z.string()) })),
+});
+const podAffinityTerm = z.object({
+  labelSelector: labelSelector.nullish().transform(nullToUndefined),
+  namespaces: listOf(z.string()),
+  topologyKey: z.string(),
+  /** Terms with one of these are not judged. */
+  namespaceSelector: z.unknown().optional(),
+  matchLabelKeys: listOf(z.string()),
+  mismatchLabelKeys: listOf(z.string()),
+});
+export type PodAffinityTerm = z.infer<typeof podAffinityTerm>;
+const requiredPodTerms = orUndefined(
+  z.object({ requiredDuringSchedulingIgnoredDuringExecution: listOf(podAffinityTerm) }),
+);
+
 export const explainedPod = podSchema.extend({
   metadata: meta,
   spec: podSchema.shape.spec.extend({
     tolerations: listOf(toleration),
     schedulingGates: listOf(z.object({ name: z.string() })),
+    affinity: orUndefined(affinity.extend({ podAffinity: requiredPodTerms, podAntiAffinity: requiredPodTerms })),
   }),
   status: z
     .object({
@@ -120,6 +147,34 @@ export const explainedVm = z.object({
 });
 export type ExplainedVm = z.infer<typeof explainedVm>;
 
+/** KubeVirt's record of an instance's last migration. */
+export const migrationState = z
+  .object({
+    migrationUid: z.string().nullish(),
+    startTimestamp: z.string().nullish(),
+    endTimestamp: z.string().nullish(),
+    completed: z.boolean().nullish(),
+    failed: z.boolean().nullish(),
+    failureReason: z.string().nullish(),
+    abortRequested: z.boolean().nullish(),
+    abortStatus: z.string().nullish(),
+    mode: z.string().nullish(),
+  })
+  .nullish();
+
+export const explainedMigration = z.object({
+  metadata: z.object({
+    name: z.string().optional(),
+    namespace: z.string().optional(),
+    uid: z.string().optional(),
+    creationTimestamp: text,
+    deletionTimestamp: text,
+  }),
+  spec: z.object({ vmiName: z.string().nullish() }),
+  status: z.object({ phase: z.string().nullish(), conditions, migrationState }).nullish().transform(nullToUndefined),
+});
+export type ExplainedMigration = z.infer<typeof explainedMigration>;
+
 export const explainedVmi = virtualMachineInstance.extend({
   metadata: meta,
   status: z
@@ -127,6 +182,10 @@ export const explainedVmi = virtualMachineInstance.extend({
       phase: z.string().nullish(),
       reason: z.string().nullish(),
       nodeName: z.string().nullish(),
+      /** Node of each launcher, by the launcher's uid; two entries during a migration. */
+      activePods: z.record(z.string(), z.string()).nullish(),
+      evacuationNodeName: z.string().nullish(),
+      migrationState,
       conditions,
     })
     .nullish()

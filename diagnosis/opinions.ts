@@ -96,6 +96,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'unpredictable',
   'not-ready',
   'cordoned',
+  'pod-affinity',
   'hangs-kubelet',
   'split-reservation',
   'offline-threads',

@@ -1,25 +1,3 @@
-export type Stage =
-  | 'stopped'
-  | 'no-launcher'
-  | 'gated'
-  | 'unscheduled'
-  | 'starting'
-  | 'rejected'
-  | 'failed'
-  | 'deleting'
-  | 'succeeded'
-  | 'paused'
-  | 'running';
-
-export const WAITING_STAGES: readonly Stage[] = [
-  'no-launcher',
-  'gated',
-  'unscheduled',
-  'starting',
-  'rejected',
-  'failed',
-];
-
 /** `waiting`: continues without help or with room; `degraded`: runs not as promised; `broken`: needs someone to act. */
 export type Verdict = 'ok' | 'stopped' | 'waiting' | 'degraded' | 'broken';
 
@@ -97,9 +75,17 @@ export const REASONS = {
   SplitCores: row('degraded', 'sharing cores with others'),
   NetworkElsewhere: row('degraded', 'running far from a network'),
   NetworkGone: row('degraded', 'on a node that has lost a network'),
+  NetworkNotReported: row('degraded', 'running without affinity to a network that no node reported'),
   NetworkUnplaced: row('degraded', 'with a network whose NUMA node is unknown'),
   AgentSilent: row('degraded', 'on a node whose agent is silent'),
   NotReported: row('degraded', 'running on CPUs that no agent reports'),
+  RestartRequired: row('degraded', 'running without changes that need a restart'),
+  ChangePending: row('waiting', 'running without changes that need a migration'),
+
+  // Running, and migrating.
+  Migrating: row('ok', 'migrating'),
+  MigrationWaits: row('waiting', 'running, with a migration that waits'),
+  MigrationFailed: row('ok', 'running after a migration that failed'),
 } as const satisfies Readonly<Record<string, Row>>;
 
 export type Reason = keyof typeof REASONS;

@@ -30,10 +30,12 @@ export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' 
 
 /** Whether it is as promised, its network works, and where it runs. Facts that need no action come last. */
 export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
-  const { node } = facts;
-  const dead = node?.deadDpu;
-  const causes = placed(facts, at, needs);
-  if (dead === undefined) return causes;
+  return withDpu(facts, at, placed(facts, at, needs));
+}
+
+function withDpu(facts: Named & Pick<VmFacts, 'node'>, at: string, causes: readonly Cause[]): Cause[] {
+  const dead = facts.node?.deadDpu;
+  if (dead === undefined) return [...causes];
   const text = `on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
   return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...causes];
 }
@@ -100,7 +102,11 @@ function farFrom(
 ): Cause[] {
   const there = cellsOfNetwork(networks, need);
   const what = networkNeedText(need);
-  if (there === undefined) return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies }];
+  if (there === undefined) {
+    const say = `make ${at} report it again, and leave the VM running meanwhile: a restart would not bring the network back`;
+    const help = remedy('bring-network-back', say, plumbline('doctor', 'networks', 'agents'));
+    return [{ reason: 'NetworkGone', text: `${what} is not on the node`, remedies: [help] }];
+  }
   if (there.isEmpty) {
     const say = remedy(
       'check-network-name',
@@ -133,7 +139,8 @@ type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
 
 /** The state of a running VM with a CPU mask; the most important fact first. */
 export function runningMaskedVm(facts: MaskedVmFacts, at: string, pause: InstanceFacts['pause']): Cause[] {
-  return pause === undefined ? byLastReport(facts.node, at, [maskedVm(facts, at)]) : pausedGuest(facts, at, pause);
+  if (pause !== undefined) return pausedGuest(facts, at, pause);
+  return withDpu(facts, at, byLastReport(facts.node, at, [maskedVm(facts, at)]));
 }
 
 /** A VM whose guest is paused; the most important fact first. */

@@ -1,152 +1,309 @@
-import { readableNeedsOf } from '../model/placement/preferences.ts';
-import { bypassesOf } from './bypasses.ts';
-import type { Cause, VmFacts } from './facts.ts';
-import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
-import { failedPod, rejectedBefore } from './rejected.ts';
-import { bringWebhookBack, checkVirtController, kubectl, type Remedy, readEvents, remedy, virtctl } from './remedy.ts';
-import { pausedGuest, type RunningNeeds, runningPod } from './running.ts';
-import { startingPod } from './starting.ts';
-import { waitingPod } from './waiting.ts';
+import type { Cause, InstanceFacts, MigrationFacts, VmFacts } from './facts.ts';
+import { withoutLauncher } from './no-launcher.ts';
+import { REASONS, type Reason, type Verdict, worst } from './reasons.ts';
+import { type Remedy, remedy, virtctl } from './remedy.ts';
 
-export interface VmState {
-  readonly state: Stage;
+/**
+ * The life of a VM, as every output of Plumbline tells it. A VM is `waiting` until its launcher has a node, `starting`
+ * until its guest runs, then `running` or `not-as-requested`, at times `migrating` or `paused`, and at last `stopping`.
+ */
+type Life =
+  | { readonly state: 'stopped' | 'starting' | 'paused' | 'running' | 'stopping' | 'failed' }
+  | { readonly state: 'waiting'; readonly for: 'launcher' | 'gates' | 'node' }
+  /** It runs, without what these causes name. */
+  | { readonly state: 'not-as-requested'; readonly faults: readonly Cause[] }
+  | { readonly state: 'migrating'; readonly migration: MigrationState; readonly faults: readonly Cause[] };
+
+export type VmState = Life & {
   readonly verdict: Verdict;
+  /** Of the most important cause, as the text. */
   readonly reason: Reason;
   readonly text: string;
+  /** The other causes. */
   readonly causes: readonly Cause[];
   readonly remedies: readonly Remedy[];
+  /** The uid of the launcher in which the guest runs, or is to run. */
+  readonly launcher?: string | undefined;
+};
+
+export type Stage = VmState['state'];
+
+export interface MigrationState {
+  /**
+   * `requested`: a drain asks for it; `pending`: its target has no launcher; `scheduling`: the launcher has no node;
+   * `preparing`: it starts; `retrying`: the last migration failed, and a drain waits for another.
+   */
+  readonly phase:
+    | 'requested'
+    | 'pending'
+    | 'scheduling'
+    | 'preparing'
+    | 'copying'
+    | 'post-copy'
+    | 'cancelling'
+    | 'retrying';
+  readonly source: string;
+  /** Its node. */
+  readonly target?: string | undefined;
+  /** Of its VirtualMachineInstanceMigration. */
+  readonly name?: string | undefined;
+  /** The uid of the target's launcher. */
+  readonly launcher?: string | undefined;
+  /** Why the target does not start. */
+  readonly waits?: Cause | undefined;
 }
 
-const ended = () => concluded('succeeded', [{ reason: 'Ended', text: 'it has ended by itself', remedies: [] }]);
+/** The state of one launcher by itself. */
+export interface LauncherState {
+  readonly life:
+    | { readonly state: Exclude<Stage, 'waiting' | 'not-as-requested' | 'migrating'> }
+    | Extract<Life, { readonly state: 'waiting' }>;
+  /** At least one; the first of equally bad ones is the most important. */
+  readonly causes: readonly Cause[];
+}
 
-const REJECTED: readonly Reason[] = [
+/** One of the launchers of a VM. */
+export interface Launcher {
+  readonly uid: string;
+  readonly node: string | undefined;
+  /** The uid of the migration that created it. */
+  readonly migration: string | undefined;
+  /** Milliseconds since 1970. */
+  readonly created: number;
+  readonly state: LauncherState;
+}
+
+/** The state of a VM: the one answer of status, explain, top, verify, doctor and the console. */
+export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState {
+  const { instance } = facts;
+  const guest = guestLauncher(instance, launchers);
+  if (guest === undefined) return stateWithoutLauncher(facts);
+  const { uid: launcher, node: source, state } = guest;
+  if (instance?.deleting === true && isLive(guest)) return { ...concluded(deleting(source)), launcher };
+  if (source === undefined || !hasGuest(guest)) return { ...concluded(state), launcher };
+  const causes = [...state.causes, ...pendingChanges(facts)];
+  const target = targetLauncher(facts.migration, guest, launchers);
+  const migration = migrationState(facts, source, target);
+  if (migration !== undefined) return { ...migrating(facts, migration, target, causes), launcher };
+  return { ...concluded({ life: state.life, causes: [...causes, ...failedMigration(facts, source)] }), launcher };
+}
+
+/** A running VM with a cause that is not `ok` does not run as requested. */
+export function concluded({ life, causes }: LauncherState): VmState {
+  const main = worst(causes)!;
+  const others = causes.filter((one) => one !== main);
+  const faults = faultsAmong(causes);
+  const isDegraded = life.state === 'running' && faults.length > 0;
+  const { reason, text } = main;
+  return {
+    ...(isDegraded ? { state: 'not-as-requested', faults } : life),
+    verdict: verdictOf(main),
+    reason,
+    text,
+    causes: others,
+    remedies: remediesOf([main, ...others]),
+  };
+}
+
+function verdictOf({ reason }: Cause): Verdict {
+  return REASONS[reason].verdict;
+}
+
+function faultsAmong(causes: readonly Cause[]): Cause[] {
+  return causes.filter((cause) => ['waiting', 'degraded', 'broken'].includes(verdictOf(cause)));
+}
+
+/** Each remedy once. */
+function remediesOf(causes: readonly Cause[]): Remedy[] {
+  const remedies = causes.flatMap((cause) => cause.remedies);
+  return [...new Map(remedies.map((one) => [`${one.id} ${one.text}`, one])).values()];
+}
+
+function hasGuest({ state: { life } }: Launcher): boolean {
+  return life.state === 'running' || life.state === 'paused';
+}
+
+function isLive({ state: { life } }: Launcher): boolean {
+  return life.state !== 'stopped' && life.state !== 'failed';
+}
+
+function isStaying(launcher: Launcher): boolean {
+  return isLive(launcher) && launcher.state.life.state !== 'stopping';
+}
+
+/** During a migration the guest runs on the instance's node, until KubeVirt names the target there. */
+function guestLauncher(instance: InstanceFacts | undefined, launchers: readonly Launcher[]): Launcher | undefined {
+  const newest = [...launchers].sort((a, b) => b.created - a.created);
+  const live = newest.filter(isLive);
+  const staying = live.filter(isStaying);
+  const isThere = ({ node }: Launcher) => instance?.node !== undefined && node === instance.node;
+  const there = staying.find(isThere) ?? live.find(isThere);
+  // Without the instance's node: of two that run, the older one is the source.
+  return there ?? staying.findLast(hasGuest) ?? staying[0] ?? live[0] ?? newest[0];
+}
+
+const ENDED: readonly MigrationFacts['progress'][] = ['succeeded', 'failed', 'cancelled'];
+const isActive = (migration: MigrationFacts | undefined): migration is MigrationFacts =>
+  migration !== undefined && !ENDED.includes(migration.progress);
+
+/** The launcher of a current migration. A label of an earlier migration stays on the launcher that it created. */
+function targetLauncher(
+  migration: MigrationFacts | undefined,
+  guest: Launcher,
+  launchers: readonly Launcher[],
+): Launcher | undefined {
+  const labelled = launchers.filter((one) => one !== guest && one.migration !== undefined);
+  if (isActive(migration) && migration.uid !== undefined) {
+    return labelled.find((one) => one.migration === migration.uid);
+  }
+  return labelled.find((one) => one.migration !== migration?.uid && one.created >= guest.created && isStaying(one));
+}
+
+function migrationState(
+  { migration, instance }: VmFacts,
+  source: string,
+  target: Launcher | undefined,
+): MigrationState | undefined {
+  const hasFailed = migration?.progress === 'failed';
+  if (!isActive(migration) && target === undefined) {
+    if (instance?.evacuatedFrom !== source) return undefined;
+    return { phase: hasFailed ? 'retrying' : 'requested', source };
+  }
+  const { progress = 'pending', name } = isActive(migration) ? migration : {};
+  const place = { source, target: target?.node, name, launcher: target?.uid };
+  if (progress !== 'pending') return { phase: progress as 'copying' | 'post-copy' | 'cancelling', ...place };
+  if (target === undefined) return { phase: 'pending', ...place };
+  const { node } = target;
+  const cause = worst(target.state.causes)!;
+  const stands = hasGuest(target) || cause.reason === 'Starting';
+  return { phase: node === undefined ? 'scheduling' : 'preparing', ...place, ...(!stands && { waits: cause }) };
+}
+
+/** What a target may lack before the guest is there, and does not as soon as it is. */
+const UNTIL_HANDOVER: readonly Reason[] = [
+  'MaskNotApplied',
+  'MaskNotReported',
+  'NotReported',
+  'PinningNotReported',
+  'RestartRequired',
+];
+
+function migrating(
+  facts: VmFacts,
+  migration: MigrationState,
+  target: Launcher | undefined,
+  own: readonly Cause[],
+): VmState {
+  const elsewhere = target !== undefined && hasGuest(target) ? faultsAmong(target.state.causes) : [];
+  const there = elsewhere
+    .filter(({ reason }) => !UNTIL_HANDOVER.includes(reason))
+    .map((cause) => ({ ...cause, text: `on its target: ${cause.text}` }));
+  const main = migrationCause(facts, migration);
+  const causes = [...own, ...there];
+  const faults = faultsAmong(causes);
+  const verdict = verdictOf(worst([main, ...causes])!);
+  const { reason, text } = main;
+  return {
+    state: 'migrating',
+    migration,
+    faults,
+    verdict,
+    reason,
+    text,
+    causes,
+    remedies: remediesOf([main, ...causes]),
+  };
+}
+
+function migrationCause(facts: VmFacts, migration: MigrationState): Cause {
+  const { phase, source, target, waits } = migration;
+  const { message } = facts.migration ?? {};
+  const because = message ? `: ${message}` : '';
+  const to = target === undefined ? '' : ` to ${target}`;
+  const goesOn = (text: string): Cause => ({ reason: 'Migrating', text, remedies: [] });
+  const stuck = (text: string, remedies: readonly Remedy[] = []): Cause => ({
+    reason: 'MigrationWaits',
+    text: `on ${source}; ${text}`,
+    remedies: [...remedies, ...(phase === 'retrying' ? [] : [cancelMigration(facts)])],
+  });
+  if (waits !== undefined) return stuck(`its migration${to} waits for its target: ${waits.text}`, waits.remedies);
+  switch (phase) {
+    case 'requested':
+      return goesOn(`on ${source}; it is asked to leave ${source}, and KubeVirt has not started its migration yet`);
+    case 'retrying':
+      return stuck(
+        `its last migration failed${because}; KubeVirt tries it again, because it is asked to leave ${source}`,
+      );
+    case 'pending':
+      return message
+        ? stuck(`KubeVirt cannot create the launcher of its migration’s target: ${message}`)
+        : goesOn(`on ${source}; it migrates, and KubeVirt has not created the target’s launcher yet`);
+    case 'scheduling':
+      return goesOn(`on ${source}; it migrates, and its target has no node yet`);
+    case 'preparing':
+      return goesOn(`on ${source}; it migrates to ${target}, where its launcher starts`);
+    case 'copying':
+      return goesOn(`on ${source}; it migrates to ${target ?? 'another node'}: its memory is being copied`);
+    case 'post-copy':
+      return goesOn(`on ${target ?? 'its target'}, and fetches the rest of its memory from ${source} (post-copy)`);
+    case 'cancelling':
+      return goesOn(`on ${source}; its migration${to} is being cancelled`);
+  }
+}
+
+function cancelMigration({ name, namespace }: VmFacts): Remedy {
+  return remedy(
+    'cancel-migration',
+    'or cancel the migration: the VM keeps running where it is',
+    virtctl('migrate-cancel', name, '-n', namespace),
+  );
+}
+
+/** Changes of a running VM that it does not have yet. */
+function pendingChanges({ machine, instance, name, namespace, kind }: VmFacts): Cause[] {
+  const restart = machine?.restartRequired;
+  const changes = instance?.changes ?? [];
+  const causes: Cause[] = [];
+  if (restart !== undefined) {
+    const again = virtctl('restart', name, '-n', namespace);
+    const text = `it runs without changes that need a restart${restart === '' ? '' : `: ${restart}`}`;
+    const remedies = [remedy('restart', 'restart it at a suitable time', ...(kind === 'vmi' ? [] : [again]))];
+    causes.push({ reason: 'RestartRequired', text, remedies });
+  }
+  if (changes.length > 0) {
+    const text = `it runs without changes that take effect with its next migration: ${changes.join(', ')}`;
+    const migrate = virtctl('migrate', name, '-n', namespace);
+    const help = remedy('migrate', 'migrate it, unless KubeVirt does (workloadUpdateMethods: LiveMigrate)', migrate);
+    causes.push({ reason: 'ChangePending', text, remedies: [help] });
+  }
+  return causes;
+}
+
+function failedMigration({ migration }: VmFacts, node: string): Cause[] {
+  if (migration?.progress !== 'failed') return [];
+  const { message } = migration;
+  const text = `its last migration failed${message ? `: ${message}` : ''}; it stays on ${node}`;
+  return [{ reason: 'MigrationFailed', text, remedies: [] }];
+}
+
+function deleting(node: string | undefined): LauncherState {
+  const text = `it is being deleted${node === undefined ? '' : ` on ${node}`}`;
+  return { life: { state: 'stopping' }, causes: [{ reason: 'Deleting', text, remedies: [] }] };
+}
+
+const FAILED: readonly Reason[] = [
   'UnalignedRejected',
   'UnpaddedRejected',
   'CoresTaken',
   'TopologyRejected',
   'AdmissionRejected',
+  'Failed',
 ];
 
-export function vmState(facts: VmFacts): VmState {
-  const { pod } = facts;
-  if (pod === undefined) return concluded(stageWithout(facts), [withoutLauncher(facts)]);
-  const { phase = 'Pending' } = pod.status ?? {};
-  const at = pod.spec.nodeName ?? '';
-  if (phase === 'Succeeded') return ended();
-  if (phase === 'Failed') {
-    const cause = failedPod(facts, pod);
-    return concluded(REJECTED.includes(cause.reason) ? 'rejected' : 'failed', [cause]);
-  }
-  if (pod.metadata.deletionTimestamp !== undefined) {
-    const text = `it is being deleted${at === '' ? '' : ` on ${at}`}`;
-    return concluded('deleting', [{ reason: 'Deleting', text, remedies: [] }]);
-  }
-  const needs = readableNeedsOf(pod);
-  const bypasses = needs === undefined ? [] : bypassesOf(facts, pod, needs);
-  if (at === '') {
-    const waits = waitingPod(facts, pod);
-    return concluded(waits.reason === 'Gated' ? 'gated' : 'unscheduled', [waits, ...bypasses]);
-  }
-  if (phase !== 'Running') return concluded('starting', [startingPod(facts, pod), ...bypasses]);
-  return runningState(facts, at, needs, bypasses);
-}
-
-/** @param needs undefined if they cannot be parsed @param bypasses of `bypassesOf` for the whole pod */
-export function runningState(
-  facts: VmFacts,
-  at: string,
-  needs: RunningNeeds | undefined,
-  bypasses: readonly Cause[] = [],
-): VmState {
-  const pause = facts.instance?.pause;
-  if (pause !== undefined) return concluded('paused', [...pausedGuest(facts, at, pause), ...bypasses]);
-  if (needs === undefined) return concluded('running', [{ reason: 'SharedCpus', text: `on ${at}`, remedies: [] }]);
-  return concluded('running', [...runningPod(facts, at, needs), ...bypasses]);
-}
-
-function stageWithout(facts: VmFacts): Stage {
-  const { reason } = withoutLauncher(facts);
-  if (REJECTED.includes(reason)) return 'rejected';
-  if (reason === 'SwitchedOff') return 'stopped';
-  if (reason === 'Failed') return 'failed';
-  return reason === 'Ended' ? 'succeeded' : 'no-launcher';
-}
-
-function concluded(state: Stage, everyCause: readonly [Cause, ...Cause[]] | readonly Cause[]): VmState {
-  const main = worst(everyCause)!;
-  const causes = everyCause.filter((one) => one !== main);
-  const remedies = new Map(
-    [main, ...causes].flatMap((one) => one.remedies).map((one) => [`${one.id} ${one.text}`, one]),
-  );
-  const { reason, text } = main;
-  return { state, verdict: REASONS[reason].verdict, reason, text, causes, remedies: [...remedies.values()] };
-}
-
-export function withoutLauncher(facts: VmFacts): Cause {
-  const { machine, instance } = facts;
-  const rejected = rejectedBefore(facts);
-  if (rejected !== undefined) return rejected;
-  if (instance !== undefined) {
-    if (instance.refusal === undefined) return noWord(facts, instance.phase, instance.reason);
-    return denied(facts, 'KubeVirt cannot create its launcher', instance.refusal);
-  }
-  if (machine?.failure) return denied(facts, 'KubeVirt cannot start it', machine.failure);
-  if (machine?.shouldRun === false) {
-    const { name, namespace } = facts;
-    const start = remedy('start', 'switch it on', virtctl('start', name, '-n', namespace));
-    return { reason: 'SwitchedOff', text: 'it is switched off', remedies: [start] };
-  }
-  const status = machine?.says ? ` (it says ${machine.says})` : '';
-  const text = `KubeVirt has not created its instance yet${status}`;
-  return { reason: 'NoInstance', text, remedies: [checkVirtController()] };
-}
-
-function noWord(facts: VmFacts, phase: string, why: string | undefined): Cause {
-  if (phase !== 'Failed' && phase !== 'Succeeded') {
-    return { reason: 'NoLauncher', text: 'KubeVirt has not created its launcher', remedies: [checkVirtController()] };
-  }
-  const text = `its instance has ended (${phase}${why ? `: ${why}` : ''}) and its launcher is gone`;
-  const reason = phase === 'Failed' ? 'Failed' : 'Ended';
-  return { reason, text, remedies: [readEvents(facts, facts.name, 'see its Events')] };
-}
-
-const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[] = [
-  [/failed calling webhook .*plumbline/, 'WebhookUnavailable', bringWebhookBack],
-  [/plumbline: /, 'WebhookDenied', () => remedy('correct-vm', 'change the VM as the webhook says')],
-  [
-    /exceeded quota/,
-    'QuotaExceeded',
-    ({ namespace }) =>
-      remedy(
-        'raise-quota',
-        'raise the namespace’s quota: it counts the whole launcher, which is the guest’s CPUs, one for an isolated emulator, ' +
-          'padding to whole cores, and KubeVirt’s side containers (15m for the console log)',
-        kubectl('-n', namespace, 'describe', 'resourcequota'),
-      ),
-  ],
-  [
-    /maximum .* usage per|limitrange/i,
-    'LimitRangeExceeded',
-    ({ namespace }) =>
-      remedy(
-        'raise-limit-range',
-        'raise the LimitRange of the namespace, or ask for less',
-        kubectl('-n', namespace, 'describe', 'limitrange'),
-      ),
-  ],
-];
-
-/** What the API server writes around the cause if it cannot call a webhook. */
-const CALL = /^.*failed calling webhook "[^"]*": (?:failed to call webhook: )?(?:Post "[^"]*": )?/s;
-
-/** @param effect what KubeVirt cannot do because of the refusal */
-function denied(facts: VmFacts, effect: string, refusal: string): Cause {
-  const text = `${effect}: ${refusal}`;
-  const denial = DENIALS.find(([pattern]) => pattern.test(refusal));
-  if (denial === undefined) {
-    return { reason: 'LauncherDenied', text, remedies: [remedy('correct-vm', 'change what the message says')] };
-  }
-  const [, reason, remedyOf] = denial;
-  const away = `the webhook does not answer (${refusal.replace(CALL, '')}), so ${effect}`;
-  return { reason, text: reason === 'WebhookUnavailable' ? away : text, remedies: [remedyOf(facts)] };
+function stateWithoutLauncher(facts: VmFacts): VmState {
+  const cause = withoutLauncher(facts);
+  const causes = [cause];
+  if (verdictOf(cause) === 'stopped') return concluded({ life: { state: 'stopped' }, causes });
+  if (FAILED.includes(cause.reason)) return concluded({ life: { state: 'failed' }, causes });
+  return concluded({ life: { state: 'waiting', for: 'launcher' }, causes });
 }

@@ -1,3 +1,4 @@
+import type * as z from 'zod';
 import type { PinningState, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
@@ -6,12 +7,21 @@ import type { ConditionShape, MetaShape } from '../model/shapes.ts';
 import {
   type InstanceFacts,
   type MachineFacts,
+  type MigrationFacts,
   type NodeStateFacts,
   pauseOf,
   type RejectionFacts,
   type VmFacts,
 } from './facts.ts';
-import { type ExplainedPod, type ExplainedVm, type ExplainedVmi, type Occurrence, timeOf } from './objects.ts';
+import {
+  type ExplainedMigration,
+  type ExplainedPod,
+  type ExplainedVm,
+  type ExplainedVmi,
+  type migrationState,
+  type Occurrence,
+  timeOf,
+} from './objects.ts';
 
 /** The facts that determine the state of a VM (diagnosis/), from objects of the API server. */
 
@@ -36,8 +46,12 @@ interface RunnableVm {
 }
 
 interface StartingVmi {
-  readonly metadata: MetaShape;
-  readonly status?: (Pick<NonNullable<ExplainedVmi['status']>, 'phase' | 'reason'> & Conditions) | null | undefined;
+  readonly metadata: MetaShape & { readonly deletionTimestamp?: string | undefined };
+  readonly status?:
+    | (Partial<Pick<NonNullable<ExplainedVmi['status']>, 'phase' | 'reason' | 'nodeName' | 'evacuationNodeName'>> &
+        Conditions)
+    | null
+    | undefined;
 }
 
 interface Conditions {
@@ -48,6 +62,7 @@ interface Conditions {
 export function machineFacts({ spec, status }: RunnableVm, now: number): MachineFacts {
   const { running, runStrategy } = spec;
   const failure = status?.conditions?.find((one) => one.type === 'Failure' && one.status === 'True');
+  const restart = status?.conditions?.find((one) => one.type === 'RestartRequired' && one.status === 'True');
   const { consecutiveFailCount, retryAfterTimestamp } = status?.startFailure ?? {};
   return {
     shouldRun: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
@@ -55,8 +70,17 @@ export function machineFacts({ spec, status }: RunnableVm, now: number): Machine
     failure: failure?.message,
     failures: consecutiveFailCount ?? 0,
     retryIn: Math.max(0, (Date.parse(retryAfterTimestamp ?? '') - now) / 1000) || 0,
+    ...(restart && { restartRequired: restart.message ?? '' }),
   };
 }
+
+/** KubeVirt's conditions of a change that the running instance gets by a migration. */
+const CHANGES = [
+  ['HotVCPUChange', 'its number of vCPUs'],
+  ['HotMemoryChange', 'its memory'],
+  ['VolumesChange', 'its volumes'],
+  ['MigrationRequired', 'its network interfaces'],
+] as const;
 
 export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts {
   const conditions = status?.conditions ?? [];
@@ -67,7 +91,58 @@ export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts 
     reason: status?.reason ?? undefined,
     refusal: refusal || undefined,
     pause: pauseOf({ metadata, status }),
+    node: status?.nodeName || undefined,
+    deleting: metadata.deletionTimestamp !== undefined,
+    changes: CHANGES.filter(([type]) => conditions.some((one) => one.type === type && one.status === 'True')).map(
+      ([, text]) => text,
+    ),
+    evacuatedFrom: status?.evacuationNodeName || undefined,
   };
+}
+
+type MigrationStatus = NonNullable<z.infer<typeof migrationState>>;
+
+const isFinal = ({ status }: ExplainedMigration): boolean => ['Succeeded', 'Failed'].includes(status?.phase ?? '');
+
+/**
+ * The current migration, else the newest one.
+ * @param recorded status.migrationState of the instance @param migrations of the instance; undefined: not readable
+ */
+export function migrationFacts(
+  recorded: MigrationStatus | null | undefined,
+  migrations: readonly ExplainedMigration[] = [],
+): MigrationFacts | undefined {
+  const time = ({ metadata }: ExplainedMigration) => Date.parse(metadata.creationTimestamp ?? '') || 0;
+  const newest = [...migrations].sort((a, b) => time(b) - time(a));
+  const object = newest.find((one) => !isFinal(one)) ?? newest[0];
+  const isRecorded = object === undefined || recorded?.migrationUid === object.metadata.uid;
+  const state = isRecorded ? recorded : object.status?.migrationState;
+  if (object === undefined && !state?.migrationUid) return undefined;
+  return {
+    uid: object?.metadata.uid ?? state?.migrationUid ?? undefined,
+    name: object?.metadata.name,
+    ...progressOf(object, state ?? {}),
+  };
+}
+
+function progressOf(
+  object: ExplainedMigration | undefined,
+  state: MigrationStatus,
+): Pick<MigrationFacts, 'progress' | 'message'> {
+  const { status, metadata } = object ?? {};
+  const aborts = state.abortRequested === true || metadata?.deletionTimestamp !== undefined;
+  const hasFailed = status?.phase === 'Failed' || (object === undefined && state.failed === true);
+  if (hasFailed && (aborts || state.abortStatus === 'Succeeded')) return { progress: 'cancelled' };
+  if (hasFailed) return { progress: 'failed', message: state.failureReason ?? undefined };
+  if (status?.phase === 'Succeeded' || (object === undefined && state.completed === true))
+    return { progress: 'succeeded' };
+  if (aborts) return { progress: 'cancelling' };
+  if (state.mode === 'PostCopy') return { progress: 'post-copy' };
+  if (status?.phase === 'Running' || state.startTimestamp) return { progress: 'copying' };
+  const quota = status?.conditions.find(
+    ({ type, status: value }) => type === 'migrationRejectedByResourceQuota' && value === 'True',
+  );
+  return { progress: 'pending', message: quota && (quota.message ?? 'the quota of the namespace is used up') };
 }
 
 /** @param now milliseconds since 1970 */

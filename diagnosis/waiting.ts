@@ -71,7 +71,7 @@ const RETRY: readonly Remedy[] = [
   remedy('wait', 'wait: kube-scheduler retries it at the next change of a node or pod, and every 5 minutes'),
   remedy(
     'look-at-volumes',
-    'read kube-scheduler’s message: this command does not check its own rules, such as volumes and spread',
+    'read kube-scheduler’s message: this command does not check its own rules, such as volumes, spread and the anti-affinity of other pods',
   ),
 ];
 

@@ -1,19 +1,23 @@
 import { asksOf } from '../../diagnosis/asks.ts';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
+import { podState } from '../../diagnosis/launcher.ts';
 import { deadDpu, type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
-import { vmState } from '../../diagnosis/state.ts';
+import { type VmState, vmState } from '../../diagnosis/state.ts';
 import {
   eventFacts,
   instanceFacts,
   isVerified,
   kindOf,
   machineFacts,
+  migrationFacts,
   nodeFacts,
   rejectionFacts,
 } from '../../diagnosis/vm-facts.ts';
+import { launcherOf } from '../../diagnosis/vms.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { isWholeCores } from '../../model/host.ts';
+import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
 import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import { readScheduler } from '../extender/ask.ts';
@@ -31,34 +35,79 @@ export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 
 /** @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {
-  const { kind, namespace, name, pod } = subject;
-  const facts = factsOf(subject, now);
-  const scheduler = pod === undefined ? undefined : await readScheduler(cluster.client, now);
-  const own: VmFacts = { ...facts, scheduler };
-  const isWaiting = pod !== undefined && vmState(own).state === 'unscheduled';
-  const search = isWaiting ? await searchNodes(cluster, pod, choice, now) : undefined;
-  const at = pod?.spec.nodeName ?? '';
-  const node = pod === undefined || at === '' ? undefined : await readNode(cluster.client, pod, at, now);
+  const { kind, namespace, name, launchers, events } = subject;
+  const [scheduler, places] = await Promise.all([
+    launchers.length === 0 ? undefined : readScheduler(cluster.client, now),
+    readPlaces(cluster.client, launchers, now),
+  ]);
+  const facts: VmFacts = { ...factsOf(subject, now), scheduler };
+  const stateWith = (more: Partial<VmFacts> = {}): VmState => {
+    const of = (pod: ExplainedPod): VmFacts => {
+      return { ...facts, ...more, node: places.get(pod), events: eventFacts(events, pod.metadata.uid) };
+    };
+    const [pod] = launchers;
+    if (kind === 'pod' && pod !== undefined) return { ...podState(of(pod), pod), launcher: pod.metadata.uid };
+    return vmState(
+      { ...facts, ...more },
+      launchers.map((one) => launcherOf(one, of(one))),
+    );
+  };
+  const byUid = (uid: string | undefined) => launchers.find(({ metadata }) => metadata.uid === uid);
+  const waiting = byUid(waitingLauncher(stateWith()));
+  const search = waiting && (await searchNodes(cluster, waiting, choice, now));
   const extenderAway = search === undefined ? scheduler?.extenderAway : search.extenderAway;
-  const state = vmState({ ...own, scheduler: { ...scheduler, extenderAway }, search, node });
-  const asks = pod && asksOf(pod);
+  const state = stateWith({ scheduler: { ...scheduler, extenderAway }, search });
+  const pod = byUid(state.launcher);
+  const place = pod && places.get(pod);
+  const asks = pod && asksOf(pod, subject.vmi);
   const prefers = asks?.networks.some(({ affinity }) => affinity === 'preferred');
-  const scheduled = pod?.status?.conditions.find(({ type }) => type === 'PodScheduled');
+  const scheduled = waiting?.status?.conditions.find(({ type }) => type === 'PodScheduled');
   return {
-    ...state,
+    ...stateData(state, (uid) => byUid(uid)?.metadata.name),
     kind,
     namespace,
     name,
     pod: pod?.metadata.name,
-    node: at === '' ? undefined : at,
-    placement: node && placementOf(node),
+    node: pod?.spec.nodeName || undefined,
+    placement: place && placementOf(place),
     asks,
-    scheduler: search !== undefined && scheduled?.status === 'False' ? scheduled.message : undefined,
+    scheduler: scheduled?.status === 'False' ? scheduled.message : undefined,
     source: search?.source,
     nodes: search?.groups ?? [],
-    notes: [...(search?.notes ?? []), ...(prefers ? [PREFERRED_EFFECT] : [])],
+    notes: [...migrationNotes(subject), ...(search?.notes ?? []), ...(prefers ? [PREFERRED_EFFECT] : [])],
     events: recentEvents(subject, now),
   };
+}
+
+function stateData(life: VmState, nameOf: (uid: string | undefined) => string | undefined) {
+  const { state, verdict, reason, text, causes, remedies } = life;
+  const migration = life.state === 'migrating' ? life.migration : undefined;
+  return {
+    state,
+    for: life.state === 'waiting' ? life.for : undefined,
+    faults: 'faults' in life ? life.faults.map((cause) => cause.reason) : undefined,
+    migration: migration && { ...migration, launcher: nameOf(migration.launcher), waits: migration.waits?.reason },
+    verdict,
+    reason,
+    text,
+    causes,
+    remedies,
+  };
+}
+
+/** The uid of the launcher that waits for a node. */
+function waitingLauncher(state: VmState): string | undefined {
+  if (state.state === 'waiting' && state.for === 'node') return state.launcher;
+  return state.state === 'migrating' && state.migration.phase === 'scheduling' ? state.migration.launcher : undefined;
+}
+
+/** A launcher of a migration is explained by itself only if its name is given. */
+function migrationNotes({ kind, launchers, vmi }: Subject): string[] {
+  const [pod] = launchers;
+  const { nodeName } = vmi?.status ?? {};
+  const isTarget = kind === 'pod' && pod?.metadata.labels?.[MIGRATION_LABEL] !== undefined;
+  if (!isTarget || !nodeName || nodeName === pod.spec.nodeName) return [];
+  return [`it is the target of a migration: the VM runs on ${nodeName}; plumbline explain vm/${vmi?.metadata.name}`];
 }
 
 function placementOf({ host, assigned }: NodeStateFacts) {
@@ -73,7 +122,7 @@ function placementOf({ host, assigned }: NodeStateFacts) {
 }
 
 export function factsOf(subject: Subject, now: number): VmFacts {
-  const { kind, namespace, name, vm, vmi, pod, events, rejections } = subject;
+  const { kind, namespace, name, vm, vmi, migrations, rejections } = subject;
   const isPod = kind === 'pod' && vmi === undefined;
   return {
     namespace,
@@ -81,21 +130,26 @@ export function factsOf(subject: Subject, now: number): VmFacts {
     kind: isPod ? 'pod' : kindOf(vmi, vm),
     machine: vm && machineFacts(vm, now),
     instance: vmi && instanceFacts(vmi),
+    migration: vmi && migrationFacts(vmi.status?.migrationState, migrations),
     rejection: rejectionFacts(rejections, now),
     now,
     annotations: vmi?.metadata.annotations ?? vm?.spec.template?.metadata?.annotations,
-    pod,
-    events: eventFacts(events, pod?.metadata.uid),
   };
 }
 
-async function readNode(client: KubeClient, pod: ExplainedPod, at: string, now: number): Promise<NodeStateFacts> {
-  const [node, reported, agents] = await Promise.all([
-    readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(undefinedIfForbidden),
-    readHost(client, at),
-    readAgentLeases(client, now),
-  ]);
-  return nodeFacts(pod.metadata, deadDpu(node), reported, agents?.silent.has(at) === true);
+/** What the nodes of the launchers report. */
+async function readPlaces(client: KubeClient, launchers: readonly ExplainedPod[], now: number) {
+  const placed = launchers.filter(({ spec }) => spec.nodeName);
+  const agents = placed.length === 0 ? undefined : await readAgentLeases(client, now);
+  const places = placed.map(async (pod): Promise<[ExplainedPod, NodeStateFacts]> => {
+    const at = pod.spec.nodeName ?? '';
+    const [node, reported] = await Promise.all([
+      readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(undefinedIfForbidden),
+      readHost(client, at),
+    ]);
+    return [pod, nodeFacts(pod.metadata, deadDpu(node), reported, agents?.silent.has(at) === true)];
+  });
+  return new Map(await Promise.all(places));
 }
 
 export const isOfPlumbline = ({ component }: { readonly component: string }) => component.startsWith('plumbline-');

@@ -1,5 +1,5 @@
-import type { Stage, Verdict } from '../../diagnosis/reasons.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
+import type { Stage } from '../../diagnosis/state.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
 import { cutLine, type Line, paint, remedyParagraph, type Style, someNames, wrap } from '../support/terminal.ts';
@@ -36,26 +36,40 @@ const MAX_GROUPS = 8;
 
 const STAGES: Readonly<Record<Stage, { readonly text: string; readonly style: Style }>> = {
   stopped: { text: 'is stopped', style: 'dim' },
-  'no-launcher': { text: 'has no launcher', style: 'red' },
-  gated: { text: 'is pending', style: 'yellow' },
-  unscheduled: { text: 'is pending', style: 'yellow' },
+  waiting: { text: 'is pending', style: 'yellow' },
   starting: { text: 'is starting', style: 'yellow' },
-  rejected: { text: 'was rejected', style: 'red' },
   failed: { text: 'failed', style: 'red' },
-  deleting: { text: 'is being deleted', style: 'dim' },
-  succeeded: { text: 'ended', style: 'dim' },
+  stopping: { text: 'is being deleted', style: 'dim' },
   paused: { text: 'is paused', style: 'yellow' },
   running: { text: 'is running', style: 'green' },
+  'not-as-requested': { text: 'is running, but not as requested', style: 'yellow' },
+  migrating: { text: 'is running', style: 'green' },
 };
+
+const RUNS: readonly Stage[] = ['running', 'not-as-requested', 'migrating'];
 
 /** For one screen: reason, remedies, nodes by reason. @param wide all nodes, and the numbers of each first one */
 export function explanationLines(explanation: Explanation, width: number, wide = false): Line[] {
-  const { kind, namespace, name, state, verdict, text: why, pod, asks, causes, scheduler, notes, events } = explanation;
+  const {
+    kind,
+    namespace,
+    name,
+    state,
+    verdict,
+    reason,
+    text: why,
+    pod,
+    asks,
+    causes,
+    scheduler,
+    notes,
+    events,
+  } = explanation;
   const help = explanation.remedies.map(remedyLines);
   const columns = Math.min(width, 120);
   const { text, style } = STAGES[state];
-  const faults: Partial<Record<Verdict, Style>> = { broken: 'red', degraded: 'yellow' };
-  const seen = (state === 'running' ? faults[verdict] : undefined) ?? style;
+  const runs = RUNS.includes(state);
+  const seen = runs && verdict === 'broken' ? 'red' : style;
   const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
   const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
   const [head = '', ...continued] = wrap(
@@ -68,8 +82,10 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   const isWhole = head.startsWith(begin);
   const lines: Line[] = [isWhole ? [`${what} `, paint(seen, text), head.slice(begin.length)] : head, ...continued];
   if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
-  if (asks !== undefined && state !== 'succeeded') lines.push(...para('  ', `it requests ${asks.text.join('; ')}`));
-  if (state !== 'succeeded') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
+  const { migration } = explanation;
+  if (migration?.launcher !== undefined) lines.push(...para('  ', `its target’s launcher is ${migration.launcher}`));
+  if (asks !== undefined && reason !== 'Ended') lines.push(...para('  ', `it requests ${asks.text.join('; ')}`));
+  if (reason !== 'Ended') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
   for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
     lines.push(
@@ -85,7 +101,7 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   if (scheduler !== undefined) {
     lines.push('', [paint('bold', 'kube-scheduler says')], ...para('  ', scheduler));
   }
-  const current = state === 'running' ? events.filter(isOfPlumbline) : events;
+  const current = runs ? events.filter(isOfPlumbline) : events;
   if (current.length > 0) {
     const author = ({ component, verified }: ExplainedEvent) => (verified ? component : `${component}, not verified`);
     const rows = current.flatMap((event) =>

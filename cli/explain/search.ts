@@ -9,6 +9,7 @@ import {
   withSizes,
   withTried,
 } from '../../diagnosis/opinions.ts';
+import { type JudgedTerm, refusedByAffinity, requiredTerms, termSelector } from '../../diagnosis/pod-affinity.ts';
 import { predictOpinions } from '../../diagnosis/predict.ts';
 import { schedulerRefusal, shortOf, together } from '../../diagnosis/scheduler-view.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -98,6 +99,26 @@ async function ownOpinions(
   return { opinions: { ...own, notes }, reported };
 }
 
+/** The pods that the required pod affinity and anti-affinity of a pod select. */
+function readTerms(client: KubeClient, pod: ExplainedPod): Promise<JudgedTerm[]> {
+  const { namespace = '', uid } = pod.metadata;
+  const judged = requiredTerms(pod).map(async ({ kind, term }): Promise<JudgedTerm> => {
+    const labelSelector = termSelector(term);
+    if (labelSelector === undefined) return { kind, term, matches: undefined, isOwn: false };
+    const namespaces = term.namespaces.length === 0 ? [namespace] : term.namespaces;
+    const lists = namespaces.map((name) =>
+      readIfAllowed(client, `/api/v1/namespaces/${encodeURIComponent(name)}/pods`, explainedPod, { labelSelector }),
+    );
+    const read = await Promise.all(lists);
+    if (read.includes(undefined)) return { kind, term, matches: undefined, isOwn: false };
+    const all = read.flatMap((list) => list ?? []);
+    const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
+    const matches = live.filter(({ metadata, spec }) => metadata.uid !== uid && spec.nodeName);
+    return { kind, term, matches, isOwn: all.some(({ metadata }) => metadata.uid === uid) };
+  });
+  return Promise.all(judged);
+}
+
 /** kube-scheduler's exclusions take precedence: it never calls the extender for those nodes. */
 async function withScheduler(
   client: KubeClient,
@@ -106,11 +127,13 @@ async function withScheduler(
   opinions: readonly NodeOpinion[],
 ): Promise<NodeOpinion[]> {
   const byName = new Map(opinions.map((one) => [one.node, one]));
+  const terms = await readTerms(client, pod);
+  const labels = new Map(nodes.map(({ metadata }) => [metadata.name ?? '', metadata.labels]));
   const merged = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
     const text = 'the extender does not know this node yet';
     const own = byName.get(name) ?? { ...refuse('unknown-node', text), node: name };
-    const ownRefusal = schedulerRefusal(pod, node);
+    const ownRefusal = schedulerRefusal(pod, node) ?? refusedByAffinity(terms, node, (other) => labels.get(other));
     return ownRefusal === undefined ? own : together(ownRefusal, own);
   });
   const fitting = nodes.filter((_, index) => merged[index]?.fits).slice(0, MAX_SUMMED_NODES);

@@ -1,4 +1,5 @@
 import {
+  type ExplainedMigration,
   type ExplainedPod,
   type ExplainedVm,
   type ExplainedVmi,
@@ -13,6 +14,7 @@ import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
+import { MIGRATIONS, within } from '../support/kinds.ts';
 import { readAll, readIfAllowed, readOne } from '../support/lists.ts';
 import type { Reference } from './reference.ts';
 
@@ -22,7 +24,10 @@ export interface Subject {
   readonly name: string;
   readonly vm: ExplainedVm | undefined;
   readonly vmi: ExplainedVmi | undefined;
-  readonly pod: ExplainedPod | undefined;
+  /** One, if a pod is explained. */
+  readonly launchers: readonly ExplainedPod[];
+  /** Of the instance; undefined: not readable. */
+  readonly migrations: readonly ExplainedMigration[] | undefined;
   readonly events: readonly Occurrence[];
   /** For a VM: its launchers that kubelets rejected, most of which are deleted; newest first. */
   readonly rejections: readonly Occurrence[];
@@ -67,7 +72,7 @@ async function readPodSubject(client: KubeClient, namespace: string, name: strin
     return controller === true && kind === 'VirtualMachineInstance';
   });
   const vmi = owner && (await readOne(client, vmiPath(namespace, owner.name), explainedVmi).catch(() => undefined));
-  return { kind: 'pod', namespace, name, vm: undefined, vmi, pod, events, rejections: [] };
+  return { kind: 'pod', namespace, name, vm: undefined, vmi, launchers: [pod], migrations: [], events, rejections: [] };
 }
 
 /** @throws CliError if nothing has that name; KubeError */
@@ -80,24 +85,22 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
     throw await missing(client, 'VM', namespace, name, `${KUBEVIRT}/${namespace}/virtualmachines`);
   }
   const query = { labelSelector: `${LAUNCHED_BY}=${vmi?.metadata.uid ?? ''}` };
-  const pods = vmi === undefined ? [] : await readAll(client, `${CORE}/${namespace}/pods`, explainedPod, query);
-  const pod = theOneThatMatters(pods);
-  const names = [name, ...(pod?.metadata.name === undefined ? [] : [pod.metadata.name])];
+  const [launchers, migrations] =
+    vmi === undefined
+      ? [[], []]
+      : await Promise.all([
+          readAll(client, `${CORE}/${namespace}/pods`, explainedPod, query),
+          readIfAllowed(client, ...within(MIGRATIONS, namespace)),
+        ]);
+  const names = [name, ...launchers.flatMap(({ metadata }) => metadata.name ?? [])];
   // KubeVirt deletes a rejected launcher and its VMI at once: only these Events are left.
   const [events, rejected] = await Promise.all([
     readEvents(client, namespace, names.map(about)),
     readEvents(client, namespace, REJECTIONS.map(because)),
   ]);
   const rejections = rejected.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
-  return { kind: 'vm', namespace, name, vm, vmi, pod, events, rejections };
-}
-
-const time = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;
-
-/** The relevant launcher. During a migration a VM has two: users wait for the newer one. */
-export function theOneThatMatters(pods: readonly ExplainedPod[]): ExplainedPod | undefined {
-  const newest = [...pods].sort((a, b) => time(b) - time(a));
-  return newest.find(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? '')) ?? newest[0];
+  const own = migrations?.filter(({ spec }) => spec.vmiName === name);
+  return { kind: 'vm', namespace, name, vm, vmi, launchers, migrations: own, events, rejections };
 }
 
 /** By any of these field selectors, newest first. Optional: users who may not read Events get the rest. @throws KubeError */

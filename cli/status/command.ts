@@ -18,7 +18,7 @@ Exit status: 0 nothing waits and nothing is wrong, 1 something is listed, 3 the 
 export function createCommand(): Command {
   const command = new Command('status')
     .description(
-      'Show the VMs that do not run and why, agents that are silent, DPUs that are dead, and kubelets that did not do as predicted.',
+      'Show the VMs that do not run, or run but not as requested, and why; agents that are silent, DPUs that are dead, and kubelets that did not do as predicted.',
     )
     .option('-A, --all-namespaces', 'VMs of all namespaces')
     .option('-w, --watch [seconds]', `refresh until interrupted; default: every ${REFRESH_SECONDS} seconds`, seconds)

@@ -1,22 +1,30 @@
 import { hostsOf } from '../../diagnosis/hosts.ts';
-import { launcherStates } from '../../diagnosis/launcher-states.ts';
-import { deadDpu, type ExplainedPod, hasReadyReplica, NO_READY_REPLICA, timeOf } from '../../diagnosis/objects.ts';
-import { type Stage, VERDICTS, WAITING_STAGES } from '../../diagnosis/reasons.ts';
-import { type VmState, vmState } from '../../diagnosis/state.ts';
-import { instanceFacts, isVerified, machineFacts } from '../../diagnosis/vm-facts.ts';
+import { deadDpu, hasReadyReplica, NO_READY_REPLICA, timeOf } from '../../diagnosis/objects.ts';
+import { VERDICTS } from '../../diagnosis/reasons.ts';
+import type { Stage, VmState } from '../../diagnosis/state.ts';
+import { isVerified } from '../../diagnosis/vm-facts.ts';
+import { type Vm, vmsOf } from '../../diagnosis/vms.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
-import { byName, groupBy } from '../../model/lists.ts';
-import { NAMESPACE, PREDICTION_DIFFERS } from '../../model/names.ts';
-import { tolerant } from '../doctor/facts/facts.ts';
-import { deployment } from '../doctor/facts/objects.ts';
-import { theOneThatMatters } from '../explain/subject.ts';
+import { REJECTIONS } from '../../model/kubelet/provider.ts';
+import { byName } from '../../model/lists.ts';
+import { NAMESPACE, PREDICTION_DIFFERS, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
+import { type Read, settled, tolerant } from '../doctor/facts/facts.ts';
+import { deployment, roleBinding, type WebhookConfiguration, webhookConfiguration } from '../doctor/facts/objects.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { notFound } from '../support/exit-status.ts';
-import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, NODES, within } from '../support/kinds.ts';
-import { readAgentLeases, readAll, readIfAllowed, readTopologies, undefinedIfForbidden } from '../support/lists.ts';
+import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
+import {
+  readAgentLeases,
+  readAll,
+  readIfAllowed,
+  readOne,
+  readTopologies,
+  undefinedIfForbidden,
+} from '../support/lists.ts';
 
-export interface WaitingVm {
+/** A VM that waits, or runs with something to act upon. */
+export interface ListedVm {
   readonly namespace: string;
   readonly name: string;
   readonly state: Stage;
@@ -35,21 +43,36 @@ const RECENT_MILLISECONDS = 3600 * 1000;
 /** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError if absent; KubeError */
 export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespace: string | undefined, now: number) {
   const facts = await readStatusFacts(cluster.client, namespace, now);
-  const { topologies, nodes, agents, machines, differences, deployments } = facts;
-  if (namespace !== undefined && facts.launched.size === 0 && (machines ?? []).length === 0)
+  const { topologies, nodes, agents, machines, instances, launchers, migrations } = facts;
+  const { scheduler, cannotEvict, rejections, differences, deployments, mutating, webhookRequired } = facts;
+  if (namespace !== undefined && launchers.length === 0 && (machines ?? []).length === 0)
     await assertNamespace(cluster.client, namespace);
   const silent = [...(agents.value?.silent ?? [])].filter((name) =>
     topologies.some((one) => one.metadata.name === name),
   );
+  const { hosts } = hostsOf(topologies);
+  const vms = vmsOf({
+    nodes: nodes ?? [],
+    hosts,
+    silent: agents.value?.silent,
+    machines,
+    instances: instances.value ?? [],
+    launchers,
+    migrations,
+    scheduler,
+    now,
+    events: cannotEvict.value,
+    rejections,
+  });
+  const list = (filter: (vm: Vm) => boolean) =>
+    vms
+      .filter(filter)
+      .map((vm) => listed(vm, now))
+      .sort(byUrgency);
   return {
-    /** As in the console: broken ones first, then those that wait longest. */
-    waiting: [...waitingLaunchers(facts, now), ...waitingMachines(facts, now)].sort(
-      (a, b) =>
-        VERDICTS.indexOf(b.verdict) - VERDICTS.indexOf(a.verdict) ||
-        (b.ageSeconds ?? -1) - (a.ageSeconds ?? -1) ||
-        a.namespace.localeCompare(b.namespace) ||
-        byName<WaitingVm>(({ name }) => name)(a, b),
-    ),
+    waiting: list(doesNotRun),
+    notAsRequested: list(isNotAsRequested),
+    migrations: list(hasMigrationThatWaits),
     notReady: (deployments ?? [])
       .filter((one) => !hasReadyReplica(one))
       .map(({ metadata: { name = '' } }) => ({ deployment: name, text: NO_READY_REPLICA })),
@@ -58,6 +81,12 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
       const text = deadDpu(node);
       return text === undefined ? [] : [{ node: node.metadata.name ?? '', text }];
     }),
+    falseConditions: topologies.flatMap(({ metadata, status }) =>
+      (status?.conditions ?? [])
+        .filter((one) => one.status === 'False')
+        .map(({ type, message }) => ({ node: metadata.name ?? '', condition: type, text: message })),
+    ),
+    webhooksOff: webhooksOff(mutating, webhookRequired),
     mispredictions: (differences ?? [])
       .filter((event) => isVerified(event) && now - timeOf(event) < RECENT_MILLISECONDS)
       .filter(({ involvedObject }) => namespace === undefined || involvedObject.namespace === namespace)
@@ -81,6 +110,24 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
   };
 }
 
+/** The match condition of the webhooks that are called only while this RoleBinding exists. */
+const GATED = 'required';
+const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
+const WEBHOOK_REQUIRED_PATH = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
+
+/** @param configurations undefined: not readable */
+function webhooksOff(
+  configurations: readonly WebhookConfiguration[] | undefined,
+  required: Read<unknown>,
+): { readonly webhook: string; readonly text: string }[] {
+  const own = configurations?.find(({ metadata }) => metadata.name === WEBHOOK);
+  if (configurations === undefined) return [];
+  if (own === undefined) return [{ webhook: WEBHOOK, text: 'its MutatingWebhookConfiguration does not exist' }];
+  const isGated = own.webhooks.some(({ matchConditions }) => matchConditions?.some(({ name }) => name === GATED));
+  if (!isGated || required.missing !== 'absent') return [];
+  return [{ webhook: WEBHOOK, text: `switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}` }];
+}
+
 /** @throws CliError if the namespace does not exist; KubeError */
 async function assertNamespace(client: KubeClient, name: string): Promise<void> {
   const namespace = client.get(`/api/v1/namespaces/${encodeURIComponent(name)}`);
@@ -90,88 +137,61 @@ async function assertNamespace(client: KubeClient, name: string): Promise<void> 
   });
 }
 
-type StatusFacts = Awaited<ReturnType<typeof readStatusFacts>>;
-
 async function readStatusFacts(client: KubeClient, namespace: string | undefined, now: number) {
   const events = (reason: string) => readIfAllowed(client, ...eventsOf(reason));
-  const launcherEvents = Promise.all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart'].map(events));
-  const [topologies, nodes, agents, pods, machines, instances, cannotEvict, differences, scheduler, deployments] =
-    await Promise.all([
-      readTopologies(client),
-      readIfAllowed(client, ...NODES),
-      tolerant(readAgentLeases(client, now)),
-      readAll(client, ...within(LAUNCHERS, namespace)),
-      readIfAllowed(client, ...within(MACHINES, namespace)),
-      tolerant(readIfAllowed(client, ...within(INSTANCES, namespace))),
-      tolerant(launcherEvents.then((lists) => lists.flatMap((list) => list ?? []))),
-      events(PREDICTION_DIFFERS),
-      readScheduler(client, now),
-      readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
-    ]);
-  const launched = groupBy(pods, vmOf);
-  const state = { instances, cannotEvict, differences, scheduler, deployments };
-  return { topologies, nodes, agents, machines, launched, ...state };
+  const all = async (reasons: readonly string[]) =>
+    (await Promise.all(reasons.map(events))).flatMap((list) => list ?? []);
+  return settled({
+    topologies: readTopologies(client),
+    nodes: readIfAllowed(client, ...NODES),
+    agents: tolerant(readAgentLeases(client, now)),
+    launchers: readAll(client, ...within(LAUNCHERS, namespace)),
+    machines: readIfAllowed(client, ...within(MACHINES, namespace)),
+    instances: tolerant(readIfAllowed(client, ...within(INSTANCES, namespace))),
+    migrations: readIfAllowed(client, ...within(MIGRATIONS, namespace)),
+    cannotEvict: tolerant(all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart'])),
+    rejections: all(REJECTIONS),
+    mutating: readIfAllowed(client, `${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
+    webhookRequired: tolerant(readOne(client, WEBHOOK_REQUIRED_PATH, roleBinding)),
+    differences: events(PREDICTION_DIFFERS),
+    scheduler: readScheduler(client, now),
+    deployments: readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
+  });
 }
 
-function waitingLaunchers(facts: StatusFacts, now: number): WaitingVm[] {
-  const relevant = [...facts.launched].flatMap(([vm, pods]) => {
-    const pod = theOneThatMatters(pods);
-    return pod === undefined ? [] : [{ vm, pod }];
-  });
-  const { topologies, nodes, agents, instances, cannotEvict, scheduler } = facts;
-  const states = launcherStates(
-    {
-      nodes: nodes ?? [],
-      hosts: hostsOf(topologies).hosts,
-      silent: agents.value?.silent,
-      instances: instances.value ?? [],
-      scheduler,
-      now,
-      events: cannotEvict.value ?? [],
-    },
-    relevant.map(({ pod }) => pod),
+/** As in the console: broken ones first, then those that wait longest. */
+
+function byUrgency(a: ListedVm, b: ListedVm): number {
+  return (
+    VERDICTS.indexOf(b.verdict) - VERDICTS.indexOf(a.verdict) ||
+    (b.ageSeconds ?? -1) - (a.ageSeconds ?? -1) ||
+    a.namespace.localeCompare(b.namespace) ||
+    byName<ListedVm>(({ name }) => name)(a, b)
   );
-  return relevant.flatMap(({ vm, pod }) => {
-    const state = states.get(pod);
-    return state === undefined
-      ? []
-      : waitingVm(vm, state, { created: pod.metadata.creationTimestamp, now }, pod.spec.nodeName);
-  });
 }
 
-function waitingMachines({ machines, instances, launched }: StatusFacts, now: number): WaitingVm[] {
-  const vmis = new Map((instances.value ?? []).map((vmi) => [`${vmi.metadata.namespace}/${vmi.metadata.name}`, vmi]));
-  return (machines ?? []).flatMap((vm) => {
-    const { namespace = '', name = '', creationTimestamp } = vm.metadata;
-    const key = `${namespace}/${name}`;
-    const machine = machineFacts(vm, now);
-    if (!machine.shouldRun || launched.has(key)) return [];
-    const vmi = vmis.get(key);
-    const state = vmState({ namespace, name, kind: 'vm', machine, instance: vmi && instanceFacts(vmi) });
-    return waitingVm(key, state, { created: creationTimestamp, now });
-  });
-}
-
-interface Since {
-  readonly created: string | undefined;
-  readonly now: number;
-}
-
-function waitingVm(
-  vm: string,
-  { state, verdict, reason, text }: VmState,
-  { created, now }: Since,
-  node = '',
-): WaitingVm[] {
-  const isPaused = state === 'paused' && verdict !== 'stopped';
-  if (!isPaused && !WAITING_STAGES.includes(state)) return [];
-  const [namespace = '', name = ''] = vm.split('/', 2);
-  const since = Date.parse(created ?? '');
+function listed({ namespace, name, machine, instance, launchers, state }: Vm, now: number): ListedVm {
+  const { verdict, reason, text } = state;
+  const launcher = launchers.find(({ metadata }) => metadata.uid === state.launcher);
+  const { creationTimestamp } = (launcher ?? instance ?? machine)?.metadata ?? {};
+  const since = Date.parse(creationTimestamp ?? '');
   const ageSeconds = Number.isNaN(since) ? undefined : Math.max(0, Math.round((now - since) / 1000));
-  return [{ namespace, name, state, verdict, reason, text, node: node || undefined, ageSeconds }];
+  const node = launcher?.spec.nodeName || undefined;
+  return { namespace, name, state: state.state, verdict, reason, text, node, ageSeconds };
 }
 
-function vmOf({ metadata }: ExplainedPod): string {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
-  return `${metadata.namespace}/${owner?.name ?? metadata.name}`;
+const DOES_NOT_RUN: readonly Stage[] = ['waiting', 'starting', 'failed'];
+
+/** Also if Plumbline keeps its guest paused. */
+
+function doesNotRun({ state: { state, verdict } }: Vm): boolean {
+  return DOES_NOT_RUN.includes(state) || (state === 'paused' && verdict !== 'stopped');
+}
+
+function isNotAsRequested({ state }: Vm): boolean {
+  return state.state === 'not-as-requested' || (state.state === 'migrating' && state.faults.length > 0);
+}
+
+function hasMigrationThatWaits(vm: Vm): boolean {
+  return vm.state.reason === 'MigrationWaits' && !isNotAsRequested(vm);
 }

@@ -4,7 +4,7 @@ import { EXIT } from '../support/exit-status.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
 import { cutLine, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
 import { showRepeatedly } from '../support/watch.ts';
-import { type ClusterStatus, readStatus } from './read.ts';
+import { type ClusterStatus, type ListedVm, readStatus } from './read.ts';
 
 export interface StatusFlags extends ClusterFlags {
   readonly allNamespaces?: true;
@@ -12,8 +12,13 @@ export interface StatusFlags extends ClusterFlags {
   readonly output?: OutputFormat;
 }
 
-const isQuiet = ({ waiting, notReady, silentAgents, deadDpus, mispredictions }: ClusterStatus) =>
-  [waiting, notReady, silentAgents, deadDpus, mispredictions].every(({ length }) => length === 0);
+const isQuiet = ({ notes, ...lists }: ClusterStatus) => Object.values(lists).every(({ length }) => length === 0);
+
+const listedVms = ({ waiting, notAsRequested, migrations }: ClusterStatus) => [
+  ...waiting,
+  ...notAsRequested,
+  ...migrations,
+];
 
 /** Once or repeatedly. @param usualSeconds between views without a number in the flags @throws CliError, KubeError */
 export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
@@ -35,38 +40,65 @@ export function run(flags: StatusFlags, usualSeconds: number): Promise<void> {
   });
 }
 
-function namesOf({ waiting }: ClusterStatus, namespace: string | undefined): string[] {
-  return waiting.map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
+function namesOf(status: ClusterStatus, namespace: string | undefined): string[] {
+  return listedVms(status).map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
 }
 
 export function statusLines(
-  { waiting, notReady, silentAgents, deadDpus, mispredictions, notes }: ClusterStatus,
+  status: ClusterStatus,
   namespace: string | undefined,
   { width }: Terminal,
   wide = false,
 ): Line[] {
+  const {
+    waiting,
+    notAsRequested,
+    migrations,
+    notReady,
+    silentAgents,
+    deadDpus,
+    falseConditions,
+    webhooksOff,
+    mispredictions,
+    notes,
+  } = status;
   const columns = wide ? Number.POSITIVE_INFINITY : width;
   const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
   const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
     if (rows.length === 0) return [];
     return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cutLine(`  ${line}`, columns)), ''];
   };
-  const lines = [
-    ...section(
-      countText(waiting.length, 'VM does not run', 'VMs do not run'),
+  const vms = (title: string, list: readonly ListedVm[]) =>
+    section(
+      title,
       ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'],
-      waiting.map((vm) => [
+      list.map((vm) => [
         namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
         vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
         vm.node ?? '-',
         vm.reason,
         vm.text,
       ]),
+    );
+  const lines = [
+    ...vms(countText(waiting.length, 'VM does not run', 'VMs do not run'), waiting),
+    ...vms(
+      countText(notAsRequested.length, 'VM runs, but not as requested', 'VMs run, but not as requested'),
+      notAsRequested,
+    ),
+    ...vms(
+      countText(migrations.length, 'VM runs, and its migration waits', 'VMs run, and their migrations wait'),
+      migrations,
     ),
     ...section(
       countText(notReady.length, 'Deployment is not ready', 'Deployments are not ready'),
       ['DEPLOYMENT', 'MESSAGE'],
       notReady.map(({ deployment, text }) => [deployment, text]),
+    ),
+    ...section(
+      'The webhook does not change new VMs',
+      ['WEBHOOK', 'MESSAGE'],
+      webhooksOff.map(({ webhook, text }) => [webhook, text]),
     ),
     ...section(
       countText(silentAgents.length, 'agent is silent', 'agents are silent'),
@@ -79,12 +111,17 @@ export function statusLines(
       deadDpus.map(({ node, text }) => [node, text]),
     ),
     ...section(
+      countText(falseConditions.length, 'condition of a node is False', 'conditions of nodes are False'),
+      ['NODE', 'CONDITION', 'MESSAGE'],
+      falseConditions.map(({ node, condition, text }) => [node, condition, text]),
+    ),
+    ...section(
       countText(mispredictions.length, 'prediction was wrong', 'predictions were wrong'),
       ['POD', 'MESSAGE'],
       mispredictions.map(({ pod, text }) => [pod, text]),
     ),
   ];
-  const [first] = waiting;
+  const [first] = listedVms(status);
   const quiet =
     first === undefined
       ? [`no VM is waiting ${where}`]

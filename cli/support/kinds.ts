@@ -1,5 +1,12 @@
 import type * as z from 'zod';
-import { explainedNode, explainedPod, explainedVm, explainedVmi, occurrence } from '../../diagnosis/objects.ts';
+import {
+  explainedMigration,
+  explainedNode,
+  explainedPod,
+  explainedVm,
+  explainedVmi,
+  occurrence,
+} from '../../diagnosis/objects.ts';
 import type { RequestOptions } from '../../kube/client.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 
@@ -11,6 +18,7 @@ export const LAUNCHERS = ['/api/v1/pods', explainedPod, { labelSelector: 'kubevi
 export const PENDING_PODS = ['/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }] as const;
 export const MACHINES = ['/apis/kubevirt.io/v1/virtualmachines', explainedVm] as const;
 export const INSTANCES = ['/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi] as const;
+export const MIGRATIONS = ['/apis/kubevirt.io/v1/virtualmachineinstancemigrations', explainedMigration] as const;
 export const NETWORKS = [
   '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions',
   networkAttachmentDefinition,

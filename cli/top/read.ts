@@ -1,9 +1,9 @@
 import { freeCpus, hostsOf, networksOn, type ReportedHost } from '../../diagnosis/hosts.ts';
-import { launcherStates, vmiOwner } from '../../diagnosis/launcher-states.ts';
 import { deadDpu } from '../../diagnosis/objects.ts';
 import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import type { VmState } from '../../diagnosis/state.ts';
 import { isLauncherName } from '../../diagnosis/vm-facts.ts';
+import { type Vm, vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { cpuOwners } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
@@ -15,7 +15,7 @@ import { cellsTouched } from '../../model/placement/networks.ts';
 import { freeResources } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { notFound } from '../support/exit-status.ts';
-import { INSTANCES, LAUNCHERS, NODES } from '../support/kinds.ts';
+import { INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES } from '../support/kinds.ts';
 import { assertReported, readAgentLeases, readIfAllowed, readTopologies } from '../support/lists.ts';
 import { ageText } from '../support/output.ts';
 
@@ -29,11 +29,13 @@ const remarkIf = (isTrue: boolean, reason: Remark['reason'], text: string): Rema
 
 /** @param selection nodes; empty: all @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readTop(client: KubeClient, selection: readonly string[], now: number): Promise<TopView> {
-  const [topologies, nodes, pods, vmis, agents] = await Promise.all([
+  const [topologies, nodes, pods, vmis, machines, migrations, agents] = await Promise.all([
     readTopologies(client),
     readIfAllowed(client, ...NODES),
     readIfAllowed(client, ...LAUNCHERS),
     readIfAllowed(client, ...INSTANCES),
+    readIfAllowed(client, ...MACHINES),
+    readIfAllowed(client, ...MIGRATIONS),
     readAgentLeases(client, now),
   ]);
   assertReported(topologies);
@@ -47,21 +49,17 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
   const { hosts, unusable } = hostsOf(chosen);
   const nodesByName = new Map((nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
   const launchers = (pods ?? []).filter((pod) => vmiOwner(pod) !== undefined);
-  const instances = new Map((vmis ?? []).map((vmi) => [vmi.metadata.uid, vmi]));
-  const states = launcherStates(
-    { nodes: nodes ?? [], hosts, silent: agents?.silent, instances: vmis ?? [], now },
+  const vms = vmsOf({
+    nodes: nodes ?? [],
+    hosts,
+    silent: agents?.silent,
+    instances: vmis ?? [],
+    machines,
     launchers,
-  );
-  const launched = new Map(
-    launchers.map((pod): [string, Launched] => {
-      const { uid = '', name = '' } = vmiOwner(pod) ?? {};
-      const { metadata } = pod;
-      return [
-        metadata.uid ?? '',
-        { name: `${metadata.namespace ?? ''}/${name}`, vmi: instances.get(uid), state: states.get(pod) },
-      ];
-    }),
-  );
+    migrations,
+    now,
+  });
+  const launched = new Map(vms.flatMap(launchedOf));
   const remarksOf = (name: string): Remark[] => [
     ...remarkIf(nodes !== undefined && !nodesByName.has(name), 'NodeGone', 'gone'),
     ...remarkIf(nodesByName.get(name)?.spec?.unschedulable === true, 'Cordoned', 'cordoned'),
@@ -75,6 +73,19 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
       ...(pods === undefined ? ['you may not read pods: the map shows launchers instead of VMs'] : []),
     ],
   };
+}
+
+/** The launchers of a VM, by their uids. The one that waits for a guest, or has lost it, is no second VM. */
+function launchedOf({ namespace, name, instance, launchers, state }: Vm): [string, Launched][] {
+  const target = state.state === 'migrating' ? state.migration.launcher : undefined;
+  const roles = new Map([
+    [state.launcher, ''],
+    [target, ' (migration target)'],
+  ]);
+  return launchers.map(({ metadata: { uid = '' } }) => {
+    const role = roles.get(uid) ?? ' (ending)';
+    return [uid, { name: `${namespace}/${name}${role}`, vmi: instance, state: role === '' ? state : undefined }];
+  });
 }
 
 /** @param age seconds since the last renewal of the agent's Lease */

@@ -1,16 +1,28 @@
 import type * as z from 'zod';
-import { type Cause, pauseOf, STOPPED_REPORT } from '../../diagnosis/facts.ts';
+import { STOPPED_REPORT, type VmFacts } from '../../diagnosis/facts.ts';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
-import { REASONS } from '../../diagnosis/reasons.ts';
+import { deadDpu, explainedVm, explainedVmi } from '../../diagnosis/objects.ts';
+import type { Reason } from '../../diagnosis/reasons.ts';
 import { runningMaskedVm } from '../../diagnosis/running.ts';
+import { type Launcher, vmState } from '../../diagnosis/state.ts';
+import { instanceFacts, machineFacts, migrationFacts } from '../../diagnosis/vm-facts.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { formatMask } from '../../model/cpu-mask/mask.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
 import { maskedVmOf, maskHostOf, type SurveyedNode, surveyMask } from '../../model/placement/mask-fit.ts';
 import { readScheduler } from '../extender/ask.ts';
-import { INSTANCES, MACHINES, NODES, within } from '../support/kinds.ts';
-import { assertReported, readAgentLeases, readAll, readTopologies } from '../support/lists.ts';
+import { INSTANCES, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
+import { assertReported, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
+
+const maskedMachine = virtualMachine.extend({
+  spec: virtualMachine.shape.spec.extend({
+    running: explainedVm.shape.spec.shape.running,
+    runStrategy: explainedVm.shape.spec.shape.runStrategy,
+  }),
+  status: explainedVm.shape.status,
+});
+const maskedInstance = startedInstance.extend({ status: explainedVmi.shape.status });
 
 type VerifyFacts = Awaited<ReturnType<typeof readVerifyFacts>>;
 type MaskedMachine = VerifyFacts['vms'][number];
@@ -20,9 +32,10 @@ const keyOf = ({ namespace = '', name = '' }: { namespace?: string | undefined; 
 
 /** @param namespace undefined: all @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function readVerifyFacts(client: KubeClient, namespace: string | undefined, now: number) {
-  const [machines, instances, nodes, topologies, leases, scheduler] = await Promise.all([
-    readIfInstalled(client, ...within([MACHINES[0], virtualMachine], namespace)),
-    readIfInstalled(client, ...within([INSTANCES[0], startedInstance], namespace)),
+  const [machines, instances, migrations, nodes, topologies, leases, scheduler] = await Promise.all([
+    readIfInstalled(client, ...within([MACHINES[0], maskedMachine], namespace)),
+    readIfInstalled(client, ...within([INSTANCES[0], maskedInstance], namespace)),
+    readIfAllowed(client, ...within(MIGRATIONS, namespace)),
     readAll(client, ...NODES),
     readTopologies(client),
     readAgentLeases(client, now),
@@ -30,32 +43,42 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
   ]);
   assertReported(topologies);
   const { hosts } = hostsOf(topologies);
-  const running = new Map(instances.map(({ metadata, status }) => [keyOf(metadata), placeOf({ metadata, status })]));
+  const running = new Map(
+    instances.map(({ metadata, spec, status }) => [keyOf(metadata), runningInstance({ metadata, spec, status })]),
+  );
   const templates = [
-    ...machines.map(({ metadata, spec: { template, instancetype } }) => ({
-      kind: 'VirtualMachine' as const,
-      metadata,
-      template: {
-        metadata: { annotations: template.metadata?.annotations },
-        spec: template.spec,
-        vcpusUnknown: instancetype != null,
-      },
-    })),
+    ...machines.map((machine) => {
+      const {
+        metadata,
+        spec: { template, instancetype },
+      } = machine;
+      return {
+        kind: 'VirtualMachine' as const,
+        metadata,
+        machine,
+        template: {
+          metadata: { annotations: template.metadata?.annotations },
+          spec: template.spec,
+          vcpusUnknown: instancetype != null,
+        },
+      };
+    }),
     ...instances
       .filter(({ metadata }) => !metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine'))
       .map(({ metadata, spec }) => ({
         kind: 'VirtualMachineInstance' as const,
         metadata,
+        machine: undefined,
         template: { metadata, spec, vcpusUnknown: false },
       })),
   ];
-  const vms = templates.flatMap(({ kind, metadata, template }) => {
+  const vms = templates.flatMap(({ kind, metadata, machine, template }) => {
     const masked = maskedVmOf(template);
     if (masked === undefined) return [];
     const { namespace: home = '', name = '' } = metadata;
     /** The annotation, unchanged. */
     const text = template.metadata.annotations?.[CPU_MASK_ANNOTATION] ?? '';
-    return [{ kind, namespace: home, name, masked, text, running: running.get(keyOf(metadata)) }];
+    return [{ kind, namespace: home, name, machine, masked, text, running: running.get(keyOf(metadata)) }];
   });
   return {
     vms: vms.sort((a, b) => keyOf(a).localeCompare(keyOf(b))),
@@ -65,6 +88,8 @@ export async function readVerifyFacts(client: KubeClient, namespace: string | un
     })),
     hosts,
     silent: leases?.silent ?? new Set<string>(),
+    deadDpus: new Map(nodes.map((node) => [node.metadata.name ?? '', deadDpu(node)])),
+    migrations,
     scheduler,
     now,
   };
@@ -80,11 +105,10 @@ async function readIfInstalled<Item>(...args: Parameters<typeof readAll<Item>>):
   }
 }
 
-/** Where it runs: `pods` has the node of each of its launchers, by the launcher's uid. */
-function placeOf(vmi: Pick<z.infer<typeof startedInstance>, 'metadata' | 'status'>) {
-  const { nodeName, activePods, phase } = vmi.status ?? {};
-  if (nodeName === undefined || phase !== 'Running') return undefined;
-  return { node: nodeName, pods: activePods ?? {}, pause: pauseOf(vmi) };
+/** Of an instance that runs. */
+function runningInstance({ metadata, status }: z.infer<typeof maskedInstance>) {
+  if (!status?.nodeName || status.phase !== 'Running') return undefined;
+  return { metadata, status, node: status.nodeName, pods: status.activePods ?? {} };
 }
 
 export type Verification = ReturnType<typeof verifyMasks>;
@@ -108,9 +132,11 @@ export function verifyMasks(facts: VerifyFacts) {
   };
 }
 
+const NOT_APPLIED: readonly Reason[] = ['PinningRefused', 'MaskNotApplied'];
+
 /** Whether the agent of its node refuses or no longer applies the mask. */
 export function isNotApplied({ running }: Pick<VmFinding, 'running'>): boolean {
-  return running?.reason === 'PinningRefused' || running?.reason === 'MaskNotApplied';
+  return running?.reasons.some((reason) => NOT_APPLIED.includes(reason)) === true;
 }
 
 function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], silent: ReadonlySet<string>) {
@@ -128,23 +154,43 @@ function findingOf(vm: MaskedMachine, nodes: readonly SurveyedNode[], silent: Re
   };
 }
 
-function runningOf(
-  { running, namespace, name, kind }: MaskedMachine,
-  hosts: ReadonlyMap<string, ReportedHost>,
-  { silent, scheduler, now }: Pick<VerifyFacts, 'silent' | 'scheduler' | 'now'>,
-) {
-  if (running === undefined) return undefined;
-  const { node, pods } = running;
-  const pinning = hosts.get(node)?.status.pinning?.find(({ podUID }) => pods[podUID] === node);
-  const facts = {
+/** As in `plumbline explain`, from the instance and the reports: the launchers themselves are not read. */
+function runningOf(vm: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>, verify: VerifyFacts) {
+  if (vm.running === undefined) return undefined;
+  const { namespace, name, kind, machine } = vm;
+  const { metadata, status, node, pods } = vm.running;
+  const { scheduler, silent, now } = verify;
+  const instance = instanceFacts({ metadata, status });
+  const moves = verify.migrations?.filter((one) => one.metadata.namespace === namespace && one.spec.vmiName === name);
+  const migration = migrationFacts(status.migrationState, moves);
+  const facts: VmFacts = {
     namespace,
     name,
-    kind: kind === 'VirtualMachine' ? ('vm' as const) : ('vmi' as const),
-    node: { silent: silent.has(node), assigned: [], pinning },
+    kind: kind === 'VirtualMachine' ? 'vm' : 'vmi',
+    machine: machine && machineFacts(machine, now),
+    instance,
+    migration,
     scheduler,
     now,
   };
-  const causes = runningMaskedVm(facts, node, running.pause);
-  const [{ reason, remedies }] = causes as [Cause];
-  return { node, verdict: REASONS[reason].verdict, reason, text: causes.map(({ text }) => text).join('; '), remedies };
+  const launchers = Object.entries(pods).map(([uid, at]): Launcher => {
+    const pinning = hosts.get(at)?.status.pinning?.find(({ podUID }) => podUID === uid);
+    const place = { deadDpu: verify.deadDpus.get(at), silent: silent.has(at), assigned: [], pinning };
+    const pause = at === node ? instance.pause : undefined;
+    return {
+      uid,
+      node: at || undefined,
+      migration: at === node ? undefined : migration?.uid,
+      created: 0,
+      state: {
+        life: { state: pause === undefined ? 'running' : 'paused' },
+        causes: runningMaskedVm({ ...facts, node: place }, at, pause),
+      },
+    };
+  });
+  const state = vmState(facts, launchers);
+  const { verdict, reason, remedies } = state;
+  const texts = [state.text, ...state.causes.map(({ text }) => text)];
+  const reasons = [reason, ...state.causes.map((cause) => cause.reason)];
+  return { node, verdict, reason, text: texts.join('; '), remedies, reasons };
 }

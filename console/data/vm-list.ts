@@ -1,7 +1,7 @@
 import type { NodeItem } from './node.ts';
 import { collator, type ListQuery, matcherOf } from './node-list.ts';
 import { parseCpus } from './shape.ts';
-import { GONE, type RunningEntry, type StateVerdict } from './wire.ts';
+import { GONE, MIGRATION_TARGET, type RunningEntry, type StateVerdict } from './wire.ts';
 
 export type VmItem = ReturnType<typeof vmItem>;
 
@@ -24,7 +24,7 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
     if (silentSince !== undefined) silent.set(node, silentSince);
     const pods = new Map<string, [string, string, number][]>();
     for (const [pod, container, cpus, padding] of owners) {
-      if (pod.endsWith(GONE)) continue;
+      if (pod.endsWith(GONE) || pod.endsWith(MIGRATION_TARGET)) continue;
       pods.set(pod, [...(pods.get(pod) ?? []), [container, cpus, padding]]);
     }
     for (const [pod, containers] of pods) {
@@ -37,7 +37,7 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
   return vms;
 }
 
-/** Mask and problem are '' if it has none. The key is unique: a VM that migrates is on two nodes. */
+/** Mask and problem are '' if it has none. */
 function vmItem(
   name: string,
   node: string,

@@ -23,6 +23,9 @@ export type RemedyEntry = readonly [text: string, ...commands: string[]];
 /** After the name of a pod that only the old report of a silent agent has: it keeps its CPUs in the map, and is no running VM. */
 export const GONE = ' (gone)';
 
+/** After the name of a VM whose migration has CPUs here before its guest. */
+export const MIGRATION_TARGET = ' (migration target)';
+
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 /** A pod in flight; the CPUs are '' if not predicted. */
 export type InFlightEntry = readonly [pod: string, kind: 'nominated' | 'bound', cpus: string];

@@ -37,6 +37,7 @@ function DataAge() {
 
 const UNKNOWN: Readonly<Record<string, string>> = {
   leases: 'the page cannot show silent agents and a missing scheduler',
+  virtualmachineinstancemigrations: 'the page shows a migration only once it has a launcher',
   virtualmachineinstances: 'the page shows paused guests as running, and no VM whose launcher was denied',
   virtualmachines: 'the page cannot show VMs without an instance',
   deployments: 'the page cannot show that the webhook or the scheduler is not ready',

@@ -70,7 +70,7 @@ function cellsOf(vm: VmItem) {
     <>
       <VerdictBadge verdict={vm.verdict} reason={vm.reason} />
       <DataAge since={vm.silentSince} />
-      {vm.text !== '' && vm.verdict !== 'ok' && (
+      {vm.text !== '' && (vm.verdict !== 'ok' || vm.reason === 'Migrating') && (
         <span class="why about" title={vm.text}>
           {vm.text}
         </span>

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { hasReadyReplica, isDpuHost } from '../../diagnosis/objects.ts';
+import { type ExplainedMigration, explainedMigration, hasReadyReplica, isDpuHost } from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
@@ -29,7 +29,7 @@ export type Cluster = ReturnType<typeof createCluster>;
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged' | 'vmChanged'>;
+  readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged' | 'vmChanged' | 'launchersChanged'>;
   readonly log: ConsoleLogger;
   readonly now: () => number;
 }
@@ -94,6 +94,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     },
   });
   const { instances, machines, deployments } = createStartReflectors(shared, feed);
+  const { moves, migrations } = createMigrationReflector(shared, feed);
   const resourceslices = createSliceReflector(shared, feed, draCpu);
   const kinds = {
     nodetopologies,
@@ -101,6 +102,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     pods,
     leases,
     virtualmachineinstances: instances,
+    virtualmachineinstancemigrations: migrations,
     virtualmachines: machines,
     deployments,
     resourceslices,
@@ -127,6 +129,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     reports: taken.byNode,
     instances: instances.items,
     machines: machines.items,
+    migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],
     notReady: () => [...deployments.items.values()].filter((name) => name !== undefined).sort(),
     forbidden: forbidden as ReadonlySet<OptionalKind>,
     get stale() {
@@ -147,7 +150,8 @@ function createStartReflectors(shared: Shared, feed: ClusterOptions['feed']) {
     project: shownInstance,
     budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
-      for (const instance of [before, after]) if (instance?.facts.pause) feed.nodeChanged(instance.node);
+      for (const instance of [before, after])
+        if (instance !== undefined && instance.node !== '') feed.nodeChanged(instance.node);
       feed.vmChanged(key);
     },
     optional: true,
@@ -157,7 +161,10 @@ function createStartReflectors(shared: Shared, feed: ClusterOptions['feed']) {
     schema: watchedMachine,
     project: waitingMachine,
     budget: new TenantBudget(MAX_VM_BYTES),
-    onChange: ({ key }) => feed.vmChanged(key),
+    onChange: ({ key }) => {
+      feed.vmChanged(key);
+      feed.launchersChanged(key);
+    },
     optional: true,
   });
   const deployments = createReflector({
@@ -167,6 +174,33 @@ function createStartReflectors(shared: Shared, feed: ClusterOptions['feed']) {
     optional: true,
   });
   return { instances, machines, deployments };
+}
+
+/** The migrations of each VMI by their keys. */
+function createMigrationReflector(shared: Shared, feed: ClusterOptions['feed']) {
+  const moves = new Map<string, Map<string, ExplainedMigration>>();
+  const migrations = createReflector({
+    ...shared('virtualmachineinstancemigrations'),
+    schema: explainedMigration,
+    project: ({ metadata, spec, status }) => ({
+      vm: `${metadata.namespace}/${spec.vmiName}`,
+      migration: { metadata, spec, status },
+    }),
+    budget: new TenantBudget(MAX_VM_BYTES),
+    onChange({ key, before, after }) {
+      for (const change of [before, after].filter((one) => one !== undefined)) {
+        const { vm, migration } = change;
+        const own = moves.get(vm) ?? new Map<string, ExplainedMigration>();
+        if (change === after) own.set(key, migration);
+        else own.delete(key);
+        if (own.size > 0) moves.set(vm, own);
+        else moves.delete(vm);
+        feed.launchersChanged(vm);
+      }
+    },
+    optional: true,
+  });
+  return { moves, migrations };
 }
 
 function createSliceReflector(shared: Shared, feed: ClusterOptions['feed'], draCpu: Set<string>) {

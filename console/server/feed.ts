@@ -6,7 +6,7 @@ import { SCHEDULER } from '../../model/names.ts';
 import type { Status } from '../data/wire.ts';
 import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, waits } from './pods.ts';
-import { nodeContent, podContent, runningEntry, type Surroundings } from './records.ts';
+import { nodeContent, podContent, runningEntry, type Surroundings, stateOfLaunchers } from './records.ts';
 import { isSettled, vmContent } from './vms.ts';
 
 const keyOf = (kind: 'n' | 'p' | 'r' | 'c', name = '') => `${kind}${name}`;
@@ -38,6 +38,8 @@ export class Feed {
   /** By uid, and by the uid in the report of their node. */
   readonly #pods = new Map<string, ShownPod>();
   readonly #reported = new Map<string, ShownPod>();
+  /** The launchers of each VM: two during a migration. */
+  readonly #launchers = new Map<string, readonly ShownPod[]>();
   readonly #dirtyNodes = new Set<string>();
   readonly #dirtyPods = new Set<string>();
   readonly #dirtyVms = new Set<string>();
@@ -72,11 +74,23 @@ export class Feed {
     this.#dirtyVms.add(key);
   }
 
+  /** The state of a VM depends on all of its launchers. @param vm namespace/name */
+  launchersChanged(vm: string): void {
+    for (const pod of this.#launchers.get(vm) ?? []) {
+      this.#dirtyPods.add(pod.uid);
+      const node = targetOf(pod);
+      if (node !== undefined) this.#dirtyNodes.add(node);
+    }
+  }
+
   podChanged(before: ShownPod | undefined, after: ShownPod | undefined): void {
     for (const pod of [before, after]) {
       if (pod === undefined) continue;
       this.#dirtyPods.add(pod.uid);
-      if (pod.vm !== undefined) this.vmChanged(labelOf(pod));
+      if (pod.vm !== undefined) {
+        this.vmChanged(labelOf(pod));
+        this.#keepLauncher(labelOf(pod), pod.uid, pod === after ? pod : undefined);
+      }
       // The node's record names its pods.
       const node = targetOf(pod);
       if (node !== undefined) this.#dirtyNodes.add(node);
@@ -89,6 +103,18 @@ export class Feed {
       this.#pods.set(after.uid, after);
       this.#reported.set(after.kubeletUid, after);
     }
+  }
+
+  #keepLauncher(vm: string, uid: string, pod: ShownPod | undefined): void {
+    const others = (this.#launchers.get(vm) ?? []).filter((one) => one.uid !== uid);
+    const launchers = pod === undefined ? others : [...others, pod];
+    if (launchers.length > 0) this.#launchers.set(vm, launchers);
+    else this.#launchers.delete(vm);
+    this.launchersChanged(vm);
+  }
+
+  #launchersOf(pod: ShownPod): readonly ShownPod[] {
+    return pod.vm === undefined ? [pod] : (this.#launchers.get(labelOf(pod)) ?? [pod]);
   }
 
   /** Writes records of the changes since the last call. */
@@ -121,16 +147,35 @@ export class Feed {
 
   #writeNode(name: string, pods: readonly ShownPod[], cluster: Cluster): void {
     const coming = pods.filter(({ pending }) => pending).sort(byAge);
-    const content = nodeContent(name, cluster, (uid) => this.#reported.get(uid), coming);
+    const content = nodeContent(
+      name,
+      cluster,
+      (uid) => this.#reported.get(uid),
+      coming,
+      (pod) => this.#isTarget(pod, cluster),
+    );
     this.#write(keyOf('n', name), content && ['n', name, content]);
     // The node's report may say that the agent refused a pod's start.
     for (const { uid } of coming) this.#dirtyPods.add(uid);
-    for (const pod of pods) {
-      const entry =
-        pod.pending || pod.running === undefined ? undefined : runningEntry(pod, cluster, this.#surroundings.scheduler);
-      if (UNTIL_RESUMED.includes(entry?.[4] ?? '')) this.#dirtyNodes.add(name);
-      this.#write(keyOf('r', pod.uid), entry && ['r', pod.uid, entry]);
-    }
+    // During a migration, both nodes matter.
+    for (const pod of new Set(pods.flatMap((one) => [one, ...this.#launchersOf(one)])))
+      this.#writeRunning(pod, cluster);
+  }
+
+  #writeRunning(pod: ShownPod, cluster: Cluster): void {
+    const { uid, node = '', pending, running } = pod;
+    const isRunning = !pending && running !== undefined;
+    const entry = isRunning ? runningEntry(pod, this.#launchersOf(pod), cluster, this.#surroundings) : undefined;
+    if (UNTIL_RESUMED.includes(entry?.[4] ?? '')) this.#dirtyNodes.add(node);
+    this.#write(keyOf('r', uid), entry && ['r', uid, entry]);
+  }
+
+  /** Its VM runs in another launcher, whose record tells of the migration. */
+  #isTarget(pod: ShownPod, cluster: Cluster): boolean {
+    const launchers = this.#launchersOf(pod);
+    if (launchers.length === 1) return false;
+    const state = stateOfLaunchers(launchers, cluster, this.#surroundings);
+    return state.state === 'migrating' && state.migration.launcher === pod.uid;
   }
 
   /** Pods that wait for a node, and those that wait for the extender on it, follow its state and the agents'. */
@@ -149,7 +194,9 @@ export class Feed {
     const refusal = pod && startRefusal(pod, cluster.reports.get(pod.node ?? '')?.refusals ?? []);
     this.#write(
       keyOf('p', uid),
-      pod && waits(pod, refusal) ? ['p', uid, podContent(pod, refusal, this.#surroundings)] : undefined,
+      pod && waits(pod, refusal) && !this.#isTarget(pod, cluster)
+        ? ['p', uid, podContent(pod, refusal, this.#surroundings)]
+        : undefined,
     );
     if (pod?.running === undefined) this.#write(keyOf('r', uid), undefined);
   }

@@ -20,6 +20,11 @@ export const KINDS = {
     resource: 'virtualmachineinstances of all namespaces',
     optional: true,
   },
+  virtualmachineinstancemigrations: {
+    path: '/apis/kubevirt.io/v1/virtualmachineinstancemigrations',
+    resource: 'virtualmachineinstancemigrations of all namespaces',
+    optional: true,
+  },
   virtualmachines: {
     path: '/apis/kubevirt.io/v1/virtualmachines',
     resource: 'virtualmachines of all namespaces',

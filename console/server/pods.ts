@@ -1,12 +1,14 @@
 import * as z from 'zod';
 import { bypassesOf } from '../../diagnosis/bypasses.ts';
+import { launcherState } from '../../diagnosis/launcher.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
-import { type VmState, vmState } from '../../diagnosis/state.ts';
+import type { LauncherState, VmState } from '../../diagnosis/state.ts';
 import { list, name, word } from '../../kube/bounds.ts';
 import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
+import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
 import { MANAGED_RESOURCES, SCHEDULER } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
@@ -46,6 +48,7 @@ export function shownPod(pod: WatchedPod) {
   const owns = isExclusive(needs) || needs.mask !== undefined;
   if (!owns && (unscheduled === undefined || (vm === undefined && !isManaged(pod)))) return undefined;
   const pending = isPending(pod);
+  const running = runs(pod, vm, needs);
   return {
     uid: metadata.uid,
     /** The uid in the node's report. For a static pod it differs from the mirror pod's uid. */
@@ -64,9 +67,11 @@ export function shownPod(pod: WatchedPod) {
     cpus: lastingCpus(needs.request),
     wholeCores: needs.wholeCores === true,
     networks: needs.networks.map(({ kind, physnet, affinity }) => [physnet ?? kind, affinity] as const),
-    state: pending || rejected !== undefined ? stateOf(pod, vm) : undefined,
+    /** From the pod alone; undefined if it runs: then its node decides. */
+    launcher: running.running === undefined ? launcherStateOf(pod, vm) : undefined,
+    ...originOf(metadata),
     needs,
-    ...runs(pod, vm, needs),
+    ...running,
   };
 }
 
@@ -80,10 +85,14 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
   return { running: status?.startTime ?? metadata.creationTimestamp ?? '', bypasses };
 }
 
-/** The state from the pod alone, without its node and without knowing whether its instance has a VM. */
-function stateOf(pod: WatchedPod, vm: string | undefined) {
+function originOf({ labels, creationTimestamp = '' }: WatchedPod['metadata']) {
+  return { migration: labels?.[MIGRATION_LABEL], created: Date.parse(creationTimestamp) || 0 };
+}
+
+/** Without its node, and without knowing whether its instance has a VM. */
+function launcherStateOf(pod: WatchedPod, vm: string | undefined): LauncherState {
   const { namespace = '', name = '' } = pod.metadata;
-  return shownState(vmState({ namespace, name: vm ?? name, kind: undefined, pod: pod as PodShape }));
+  return launcherState({ namespace, name: vm ?? name, kind: undefined }, pod as PodShape);
 }
 
 export function waits(pod: ShownPod, refusal: string | undefined): boolean {

@@ -1,12 +1,13 @@
-import type { Cause, NodeGroup, SchedulerFacts } from '../../diagnosis/facts.ts';
+import type { Cause, NodeGroup, SchedulerFacts, VmFacts } from '../../diagnosis/facts.ts';
+import { launcherState, runningState } from '../../diagnosis/launcher.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
 import { DEAD_DPU } from '../../diagnosis/objects.ts';
 import { ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import { allocationRefused } from '../../diagnosis/starting.ts';
-import { runningState } from '../../diagnosis/state.ts';
-import { isLauncherName, nodeFacts } from '../../diagnosis/vm-facts.ts';
+import { concluded, type Launcher, type VmState, vmState } from '../../diagnosis/state.ts';
+import { isLauncherName, migrationFacts, nodeFacts } from '../../diagnosis/vm-facts.ts';
 import { withSilent } from '../../diagnosis/waiting.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { maskRequestKey } from '../../model/launcher/mask-request.ts';
@@ -16,6 +17,7 @@ import { checkReport } from '../../model/report/check.ts';
 import {
   GONE,
   type InFlightEntry,
+  MIGRATION_TARGET,
   type NodeContent,
   type NodeProblem,
   type PodContent,
@@ -26,7 +28,10 @@ import type { Cluster } from './cluster.ts';
 import { labelOf, type ShownPod, shownState } from './pods.ts';
 import type { Report } from './reports.ts';
 
-type NodeSource = Pick<Cluster, 'nodes' | 'reports' | 'stale' | 'draCpu' | 'instances' | 'renewTime'>;
+type NodeSource = Pick<
+  Cluster,
+  'nodes' | 'reports' | 'stale' | 'draCpu' | 'instances' | 'machines' | 'migrationsOf' | 'renewTime'
+>;
 
 /** @param podOf by uid in a report @param coming not started yet @returns undefined without Node and report */
 export function nodeContent(
@@ -34,6 +39,7 @@ export function nodeContent(
   { nodes, reports, stale, draCpu, renewTime }: NodeSource,
   podOf: (uid: string) => ShownPod | undefined,
   coming: readonly ShownPod[],
+  isTarget: (pod: ShownPod) => boolean = () => false,
 ): NodeContent | undefined {
   const node = nodes.get(name);
   const latest = reports.get(name);
@@ -67,7 +73,8 @@ export function nodeContent(
       .map(({ podUID, pod: named, container, cpus }) => {
         const pod = podOf(podUID);
         const isGone = isSilent && pod === undefined && isLauncherName(named?.split('/')[1] ?? '');
-        const label = pod === undefined ? `${named ?? podUID}${isGone ? GONE : ''}` : labelOf(pod);
+        const vm = pod && `${labelOf(pod)}${isTarget(pod) ? MIGRATION_TARGET : ''}`;
+        const label = vm ?? `${named ?? podUID}${isGone ? GONE : ''}`;
         return [label, container, cpus, container === 'compute' ? (pod?.padding ?? 0) : 0];
       }),
     inFlight: inFlightOn(report, coming),
@@ -109,8 +116,9 @@ export function podContent(
   // The pod's own objects contain neither the refusal nor the fault.
   const cause = refusal === undefined ? fault : allocationRefused(node ?? '', refusal);
   if (cause === undefined || (refusal === undefined && !pod.waitsForScheduler)) {
-    const { reason, text = '' } = pod.state ?? {};
-    return { ...common, ...pod.state, ...(reason === 'NoNodeFits' && { text: withSilent(text, silent) }) };
+    const state = pod.launcher && shownState(concluded(pod.launcher));
+    const { reason, text = '' } = state ?? {};
+    return { ...common, ...state, ...(reason === 'NoNodeFits' && { text: withSilent(text, silent) }) };
   }
   const { reason, text, remedies } = cause;
   const { verdict } = REASONS[reason];
@@ -124,30 +132,65 @@ function maskText({ needs: { mask } }: ShownPod): string | undefined {
   return mask && maskRequestKey(mask).slice(0, MAX_MASK_CHARACTERS);
 }
 
+/** @param launchers of its VM, with itself @returns undefined if the page has nothing to say, or its VM runs in another */
 export function runningEntry(
   pod: ShownPod,
+  launchers: readonly ShownPod[],
   cluster: NodeSource,
-  scheduler: SchedulerFacts | undefined,
+  surroundings: Surroundings,
 ): RunningEntry | undefined {
-  const { verdict, reason, text, remedies } = stateWhereItRuns(pod, cluster, scheduler);
+  const state = stateOfLaunchers(launchers, cluster, surroundings);
   const mask = maskText(pod);
-  if (verdict === 'ok' && mask === undefined) return undefined;
+  if (
+    state.launcher !== pod.uid ||
+    state.state === 'stopping' ||
+    (state.verdict === 'ok' && state.state === 'running' && mask === undefined)
+  )
+    return undefined;
+  const { verdict, reason, text, remedies } = shownState(state);
   return [labelOf(pod), pod.node ?? '', mask ?? '', verdict, reason, text, remedies];
 }
 
-function stateWhereItRuns(pod: ShownPod, cluster: NodeSource, scheduler: SchedulerFacts | undefined) {
-  const { namespace, name, vm, node = '', needs, bypasses } = pod;
-  const vmi = vm === undefined ? undefined : cluster.instances.get(`${namespace}/${vm}`);
-  // During a migration the launcher on the other node is the target.
-  const pause = vmi?.node === node ? vmi.facts.pause : undefined;
-  const instance = pause && { phase: 'Running', pause };
+/** The state of the VM with these launchers; of a pod that is no launcher, by itself. */
+export function stateOfLaunchers(
+  launchers: readonly ShownPod[],
+  cluster: NodeSource,
+  { scheduler }: Surroundings,
+): VmState {
+  const [first] = launchers;
+  const { namespace = '', name = '', vm } = first ?? {};
+  const key = `${namespace}/${vm}`;
+  const instance = vm === undefined ? undefined : cluster.instances.get(key);
+  const facts: VmFacts = {
+    namespace,
+    name: vm ?? name,
+    kind: undefined,
+    machine: vm === undefined ? undefined : cluster.machines.get(key)?.facts,
+    instance: instance?.facts,
+    migration: vm === undefined ? undefined : migrationFacts(instance?.recorded, cluster.migrationsOf(key)),
+    scheduler,
+    now: Date.now(),
+  };
+  return vmState(
+    facts,
+    launchers.map((pod) => shownLauncher(pod, facts, cluster)),
+  );
+}
+
+function shownLauncher(pod: ShownPod, facts: VmFacts, cluster: NodeSource): Launcher {
+  const { uid, kubeletUid, node = '', needs, bypasses, migration, created } = pod;
+  const common = { uid, node: node || undefined, migration, created };
+  if (pod.launcher !== undefined && (!pod.pending || node === '')) return { ...common, state: pod.launcher };
   const { dpuReady, dpuMessage } = cluster.nodes.get(node) ?? {};
   const dead = dpuReady === 'False' ? (dpuMessage ?? DEAD_DPU) : undefined;
   const report = cluster.reports.get(node);
   const reported = report && { host: report.shape?.empty, status: report };
-  const place = nodeFacts({ ...pod, uid: pod.kubeletUid }, dead, reported, cluster.stale.has(node));
-  const facts = { namespace, name: vm ?? name, kind: undefined, instance, node: place, scheduler, now: Date.now() };
-  return shownState(runningState(facts, node, needs, bypasses));
+  const place = nodeFacts({ ...pod, uid: kubeletUid }, dead, reported, cluster.stale.has(node));
+  if (pod.pending) {
+    const starting = { metadata: pod, spec: { nodeName: node, containers: [] } };
+    return { ...common, state: launcherState({ ...facts, node: place }, starting) };
+  }
+  return { ...common, state: runningState({ ...facts, node: place }, node, needs, bypasses) };
 }
 
 /** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */

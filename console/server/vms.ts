@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { WAITING_STAGES } from '../../diagnosis/reasons.ts';
+import { migrationState } from '../../diagnosis/objects.ts';
 import { vmState } from '../../diagnosis/state.ts';
 import { instanceFacts, machineFacts } from '../../diagnosis/vm-facts.ts';
 import { list, message, name, reason, word } from '../../kube/bounds.ts';
@@ -30,27 +30,40 @@ export const watchedMachine = z.object({
 
 export const watchedInstance = z.object({
   metadata,
-  status: z.object({ phase: word.nullish(), reason: reason.nullish(), nodeName: name.nullish(), conditions }).nullish(),
+  status: z
+    .object({
+      phase: word.nullish(),
+      reason: reason.nullish(),
+      nodeName: name.nullish(),
+      evacuationNodeName: name.nullish(),
+      migrationState,
+      conditions,
+    })
+    .nullish(),
 });
 
 export type WaitingMachine = NonNullable<ReturnType<typeof waitingMachine>>;
 export type WatchedInstance = NonNullable<ReturnType<typeof shownInstance>>;
 
-/** Undefined for a VM with an instance, or that should not run: nearly all, which are not stored. */
+/** Undefined for a VM with an instance, or that should not run, unless it must be restarted: nearly all are not stored. */
 export function waitingMachine({ metadata, spec, status }: z.infer<typeof watchedMachine>) {
   const facts = machineFacts({ spec, status }, Date.now());
-  if (!facts.shouldRun || status?.created === true) return undefined;
-  return { facts, since: metadata.creationTimestamp ?? undefined };
+  const waits = facts.shouldRun && status?.created !== true;
+  if (!waits && facts.restartRequired === undefined) return undefined;
+  return { facts, waits, since: metadata.creationTimestamp ?? undefined };
 }
 
-/** Undefined for a VMI that has a launcher and whose guest is not paused: nearly all, which are not stored. */
+/** Undefined for a VMI that has a launcher and runs as usual, and never migrated: most of them, which are not stored. */
 export function shownInstance({ metadata, status }: z.infer<typeof watchedInstance>) {
   const facts = instanceFacts({ metadata, status });
   // KubeVirt's phase of a VMI is Pending or not set until it has created the launcher.
   const isWithoutLauncher = facts.phase === '' || facts.phase === 'Pending';
   const node = status?.nodeName ?? '';
-  if (!isWithoutLauncher && (facts.pause === undefined || node === '')) return undefined;
-  return { facts, node, isWithoutLauncher, since: metadata.creationTimestamp ?? undefined };
+  const recorded = status?.migrationState ?? undefined;
+  const isSpecial =
+    facts.pause !== undefined || facts.changes?.length !== 0 || facts.evacuatedFrom !== undefined || facts.deleting;
+  if (!isWithoutLauncher && ((!isSpecial && recorded === undefined) || node === '')) return undefined;
+  return { facts, recorded, node, isWithoutLauncher, since: metadata.creationTimestamp ?? undefined };
 }
 
 /** Seconds that KubeVirt may take to create the instance and launcher of a new VM before the page lists it. */
@@ -68,10 +81,10 @@ export function vmContent(
   instance: WatchedInstance | undefined,
 ): PodContent | undefined {
   const vmi = instance?.isWithoutLauncher ? instance : undefined;
-  if (machine === undefined && vmi === undefined) return undefined;
+  if (machine?.waits !== true && vmi === undefined) return undefined;
   const [namespace = '', name = ''] = key.split('/', 2);
-  const state = vmState({ namespace, name, kind: undefined, machine: machine?.facts, instance: vmi?.facts });
-  if (!WAITING_STAGES.includes(state.state)) return undefined;
+  const state = vmState({ namespace, name, kind: undefined, machine: machine?.facts, instance: vmi?.facts }, []);
+  if (state.state !== 'waiting' && state.state !== 'failed') return undefined;
   const common = { namespace, name, vm: name, noLauncher: true as const, cpus: 0, wholeCores: false, networks: [] };
   return { ...common, since: (machine ?? vmi)?.since, ...shownState(state) };
 }

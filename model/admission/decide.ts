@@ -109,6 +109,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
         ...cpus,
         cpus: cpus.stated,
         networks: networks.required,
+        withoutDevice: networks.withoutDevice,
         resources,
         nodes,
         notes: [...findings, ...lastingFindings(schedulingOf(pod.spec.schedulerName, facts.scheduler))],

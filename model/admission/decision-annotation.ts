@@ -16,6 +16,8 @@ export interface DecisionText {
   readonly unpadded?: string | undefined;
   readonly networks: readonly ResolvedNetwork[];
   readonly resources: readonly string[];
+  /** Required networks that no node reports, so that nothing keeps the pod near them. */
+  readonly withoutDevice: readonly ResolvedNetwork[];
   readonly nodes: readonly NodeRequirement[] | undefined;
   /** Warnings and information for the owner of the pod, which the extender announces in Events on the VMI. */
   readonly notes: readonly Finding[];
@@ -29,12 +31,13 @@ const MAX_NOTES = 16;
  * in and has none was not seen by the webhook. The admission policy searches it for `"<container>":<CPUs>`.
  */
 export function decisionText(text: DecisionText): string {
-  const { cpus, threadsPerCore, padding, unpadded, networks, resources, nodes, notes } = text;
+  const { cpus, threadsPerCore, padding, unpadded, networks, resources, withoutDevice, nodes, notes } = text;
   const answers = Object.keys(cpus).length > 0;
   return JSON.stringify({
     ...(answers ? { cpus, padding, threadsPerCore } : { padding: 0 }),
     ...(unpadded === undefined ? {} : { unpadded }),
     ...(resources.length === 0 ? {} : { networks: networks.map(networkLine), resources }),
+    ...(withoutDevice.length === 0 ? {} : { withoutDevice: withoutDevice.map(networkLine) }),
     ...(nodes === undefined ? {} : { nodes: nodes.map(inWords) }),
     ...(notes.length === 0 ? {} : { notes: notes.slice(0, MAX_NOTES).map(noteOf) }),
   });
@@ -86,13 +89,26 @@ const decision = z.object({
   padding: z.number().int().positive().max(MAX_PADDING).optional().catch(undefined),
   unpadded: z.string().optional().catch(undefined),
   cpus: z.unknown().optional(),
+  withoutDevice: z
+    .array(z.object({ on: z.string() }))
+    .optional()
+    .catch(undefined),
 });
 
-/** Undefined if absent or malformed: the webhook has not decided. `cpus`: it lists the containers' final CPUs. */
-export function decidedOf({ annotations }: Pick<MetaShape, 'annotations'>): Decided | undefined {
+/** Required networks without a device, because no node reported them when the webhook decided. */
+export function networksWithoutDevice(metadata: Pick<MetaShape, 'annotations'>): readonly string[] {
+  return [...new Set((readDecision(metadata)?.withoutDevice ?? []).map(({ on }) => on))];
+}
+
+function readDecision({ annotations }: Pick<MetaShape, 'annotations'>): z.infer<typeof decision> | undefined {
   const text = annotations?.[DECISION_ANNOTATION];
   if (text === undefined || text.length > MAX_DECISION_CHARACTERS) return undefined;
-  const { data } = decision.safeParse(parseJson(text));
+  return decision.safeParse(parseJson(text)).data;
+}
+
+/** Undefined if absent or malformed: the webhook has not decided. `cpus`: it lists the containers' final CPUs. */
+export function decidedOf(metadata: Pick<MetaShape, 'annotations'>): Decided | undefined {
+  const data = readDecision(metadata);
   if (data === undefined) return undefined;
   const { padding, unpadded } = data;
   if (unpadded !== undefined) return { kind: 'not-padded', padding: 0, cpus: false, why: unpadded };

@@ -20,8 +20,9 @@ export interface NetworkOwner {
 
 export interface OwnerNetworks {
   readonly networks: readonly ResolvedNetwork[];
-  /** Networks that are required and that some node reports. */
+  /** Required networks with a device, and those without one. */
   readonly required: readonly ResolvedNetwork[];
+  readonly withoutDevice: readonly ResolvedNetwork[];
   /** Their device resources to request, each once. */
   readonly resources: readonly string[];
   /** These, and the resources of required networks that no node reports at present. */
@@ -51,6 +52,7 @@ export function podNetworks(owner: NetworkOwner, facts: NetworkFacts): OwnerNetw
   return {
     networks,
     required: required.requiredNetworks,
+    withoutDevice: required.withoutDevice,
     resources: required.resources,
     mayHave: requiredResources(networks, EVERY_NETWORK, exclusive).resources,
     preferred: exclusive ? preferredResources(networks) : [],

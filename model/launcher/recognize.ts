@@ -6,7 +6,8 @@ import { EVEN_PARITY_ANNOTATION, launcherCpus } from './cpus.ts';
 
 const LAUNCHER_LABEL = 'kubevirt.io';
 const LAUNCHER = 'virt-launcher';
-const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
+/** On the launcher of a migration's target, with the uid of the migration; it stays after the migration. */
+export const MIGRATION_LABEL = 'kubevirt.io/migrationJobUID';
 export const PROVISIONING_ANNOTATION = 'kubevirt.io/ephemeral-provisioning';
 
 /** The caller compares its uid with the uid of the object with that name. */

@@ -2,10 +2,14 @@ import { cut, type Finding } from '../errors.ts';
 import { NUMA_AFFINITY_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../names.ts';
 import { networkWarning, type ResolvedNetwork } from './resolve.ts';
 
-/** Only these have devices that pods can request. */
 export interface ReportedNetworks {
   readonly physnets: Pick<ReadonlySet<string>, 'has'>;
   readonly tunnel: boolean;
+  /**
+   * Resources that some kubelet still has: a network without a report among them was reported until a moment ago, and
+   * its node reports it again as soon as its agent does. A kubelet forgets a device 5 minutes after its plugin.
+   */
+  readonly devices?: Pick<ReadonlySet<string>, 'has'> | undefined;
 }
 
 /** For checking which resources a pod may request, independent of the current reports. */
@@ -15,12 +19,15 @@ export interface RequiredResources {
   /** Each once, in the order of the interfaces. */
   readonly resources: readonly string[];
   readonly requiredNetworks: readonly ResolvedNetwork[];
+  /** Required networks for which no device is requested. */
+  readonly withoutDevice: readonly ResolvedNetwork[];
   readonly findings: readonly Finding[];
 }
 
 /**
  * One for each required physnet or tunnel; none without exclusive CPUs. A network that no node reports has no device:
- * required by default it is left out, because the pod might wait forever; if the user requires it, the pod waits.
+ * required by default it is left out, because the pod might wait forever. If the user requires it, or if a kubelet still
+ * has its device, the pod waits.
  */
 export function requiredResources(
   networks: readonly ResolvedNetwork[],
@@ -29,19 +36,24 @@ export function requiredResources(
 ): RequiredResources {
   const resources = new Set<string>();
   const requiredNetworks: ResolvedNetwork[] = [];
+  const withoutDevice: ResolvedNetwork[] = [];
   const findings: Finding[] = [];
   for (const network of exclusive ? networks : []) {
     if (network.affinity !== 'required') continue;
-    const missing = isReported(network, reported) ? undefined : unreported(network);
-    if (missing !== undefined) findings.push(missing);
-    if (missing !== undefined && network.explicit !== true) continue;
     const resource = resourceOf(network);
+    const isPassing = typeof resource === 'string' && reported.devices?.has(resource) === true;
+    const missing = isReported(network, reported) ? undefined : unreported(network, isPassing);
+    if (missing !== undefined) findings.push(missing);
+    if (missing !== undefined && network.explicit !== true && !isPassing) {
+      withoutDevice.push(network);
+      continue;
+    }
     if (typeof resource === 'string') {
       resources.add(resource);
       requiredNetworks.push(network);
     } else if (resource !== undefined) findings.push(resource);
   }
-  return { resources: [...resources], requiredNetworks: requiredNetworks, findings };
+  return { resources: [...resources], requiredNetworks, withoutDevice, findings };
 }
 
 /** No device is requested for them; they only affect the score. */
@@ -68,13 +80,15 @@ function isReported(network: ResolvedNetwork, reported: ReportedNetworks): boole
   return network.kind !== 'physnet' || reported.physnets.has(network.physnet);
 }
 
-function unreported(network: ResolvedNetwork): Finding {
+function unreported(network: ResolvedNetwork, isPassing: boolean): Finding {
   const name = cut(network.name, MAX_NAME_CHARACTERS);
   const physnet = network.kind === 'physnet' ? network.physnet : undefined;
   const what = physnet === undefined ? 'a tunnel endpoint' : `the physnet ${cut(physnet, MAX_NAME_CHARACTERS)}`;
-  const then = network.explicit
-    ? `it waits until one does, as the annotation ${NUMA_AFFINITY_ANNOTATION} requires`
-    : 'it gets no NUMA affinity';
+  const asRequired = `it waits until one does, as the annotation ${NUMA_AFFINITY_ANNOTATION} requires`;
+  const byDefault = isPassing
+    ? 'it waits until one does again: a kubelet still has its device'
+    : 'it gets no NUMA affinity, until it is started again with such a node';
+  const then = network.explicit ? asRequired : byDefault;
   const message = `interface ${name}: no node reports ${what} of ${cut(network.network, MAX_NAME_CHARACTERS)}; ${then}`;
   const code = physnet === undefined ? 'unknown-tunnel' : 'unknown-physnet';
   return networkWarning(code, message);

@@ -170,6 +170,7 @@ const GOOD: DoctorFacts = {
   deployments: { value: [scheduler()] },
   systemPods: partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
   command: '0.3.1',
+  migrations: { value: [] },
   schedulerElection: { value: { leader: 'plumbline-scheduler-1', age: 3 } },
   apiVersion: { value: 'v1.36.2' },
   extender: { value: { active: true, decisions: [{ pod: 'default/x' }] } },

@@ -55,7 +55,7 @@ describe('plumbline explain', function () {
     });
     const { stage, nodes, help, scheduler, source, notes } = await explained('pod', 'big');
     const kinds = Object.fromEntries(nodes.flatMap(({ kind, nodes: names }) => names.map((name) => [name, kind])));
-    assert.equal(stage, 'unscheduled');
+    assert.equal(stage, 'waiting');
     assert.deepEqual(kinds, {
       free: 'network-elsewhere',
       full: 'network-elsewhere',
@@ -149,14 +149,18 @@ describe('plumbline explain', function () {
         namespace: 'default',
         name: 'again',
         vmi: undefined,
-        pod: undefined,
+        launchers: [],
+        migrations: [],
         events: [],
         vm: explainedVm.parse({ metadata: { name: 'again' }, spec: { runStrategy: 'Always' }, status }),
         rejections: [rejection],
       } as const;
-      assert.match(vmState(factsOf(subject, now)).text, /deleted it \(3 times in a row\), and starts another in 90 s$/);
+      assert.match(
+        vmState(factsOf(subject, now), []).text,
+        /deleted it \(3 times in a row\), and starts another in 90 s$/,
+      );
       // An hour later, it is no reason for the missing VMI.
-      assert.doesNotMatch(vmState(factsOf(subject, now + 3_600_000)).text, /rejected/);
+      assert.doesNotMatch(vmState(factsOf(subject, now + 3_600_000), []).text, /rejected/);
     });
   });
 

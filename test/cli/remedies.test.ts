@@ -4,11 +4,11 @@ import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { needs } from '../support/parts.ts';
 import { useCluster } from './cluster-fixture.ts';
 import { commandsOfTable, shell } from './remedy-commands.ts';
-import { NODE } from './state-table.ts';
+import { NODE, NODE_2 } from './state-table.ts';
 
 /** KubeVirt's command is missing here: the forms that are used, from its help text. */
 const VIRTCTL: readonly RegExp[] = [
-  /^virtctl (?:start|stop|restart|migrate) [-\w.]+ -n [-\w]+$/,
+  /^virtctl (?:start|stop|restart|migrate|migrate-cancel) [-\w.]+ -n [-\w]+$/,
   /^virtctl unpause (?:vm|vmi) [-\w.]+ -n [-\w]+$/,
 ];
 
@@ -31,7 +31,8 @@ describe('suggested commands', function () {
       metadata: { name: 'fw', namespace: 'tenants' },
       spec: { runStrategy: 'Halted', template: { spec: { domain: {} } } },
     } as never);
-    await made.lease('ovn-kubernetes', `ovn-dpu-${NODE}`, { holderIdentity: 'x', leaseDurationSeconds: 40 });
+    for (const node of [NODE, NODE_2])
+      await made.lease('ovn-kubernetes', `ovn-dpu-${node}`, { holderIdentity: 'x', leaseDurationSeconds: 40 });
   });
 
   const of = (program: Command['program']) => commands.filter((one) => one.program === program);

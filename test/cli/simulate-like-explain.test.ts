@@ -133,7 +133,15 @@ describe('plumbline simulate and explain', () => {
           status: { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', message: 'none' }] },
         });
         const cluster = { client, namespace: 'default' } as unknown as ClusterAccess;
-        const subject = { kind: 'pod', namespace: 'default', name: 'fw', vm: undefined, vmi: undefined, pod } as const;
+        const subject = {
+          kind: 'pod',
+          namespace: 'default',
+          name: 'fw',
+          vm: undefined,
+          vmi: undefined,
+          launchers: [pod],
+          migrations: [],
+        } as const;
         const explained = await explain(cluster, { ...subject, events: [], rejections: [] }, {}, NOW);
         const fitting = explained.nodes.filter(({ kind }) => kind === 'fits').flatMap((group) => group.nodes);
         const [node] = Object.keys(simulated.placements);

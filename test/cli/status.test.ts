@@ -4,7 +4,6 @@ import { statusLines } from '../../cli/status/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { readVersions } from '../../cli/version/run.ts';
 import { createObjectsApi, type Objects } from './objects-api.ts';
-import { parseOutput } from './output-schema.ts';
 import { NODE, NOW, STATE_TABLE } from './state-table.ts';
 
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
@@ -17,28 +16,28 @@ const deployment = (name: string, status: object) => ({
 });
 const seconds = (ago: number) => new Date(NOW - ago * 1000).toISOString();
 const runs = STATE_TABLE.find(({ title }) => title === 'runs as promised')!.objects;
-const NOT_RUNNING = ['no-launcher', 'gated', 'unscheduled', 'starting', 'rejected', 'failed', 'paused'];
-/** Only explain reads these Events, and the node of each VM. */
-const BY_EVENT = ['rejected'];
+
+const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+const OFF = 'switched off: there is no RoleBinding plumbline-webhook-required in plumbline-system';
+const ours = (webhook: object) => ({
+  metadata: { name: 'plumbline-webhook' },
+  webhooks: [{ name: 'launcher.plumbline.dev', clientConfig: {}, ...webhook }],
+});
+
+/** The VM of `runs`, if the agent of its node is silent. */
+const SILENT = {
+  namespace: 'tenants',
+  name: 'fw',
+  state: 'not-as-requested',
+  verdict: 'degraded',
+  reason: 'AgentSilent',
+  text: `on ${NODE}, whose agent has stopped reporting`,
+  node: NODE,
+  ageSeconds: 60,
+};
 
 describe('plumbline status', () => {
-  for (const { title, objects, state, verdict, reason, coarse, subject, extenderAway } of STATE_TABLE) {
-    if (subject[0] !== 'vm' || objects['/apis/plumbline.dev/v1alpha1/nodetopologies'] === undefined) continue;
-    it(`of a VM: ${title}`, async () => {
-      const status = await statusOf(objects, 'tenants');
-      parseOutput('status', JSON.parse(JSON.stringify(status)));
-      const [first] = status.waiting;
-      // What its user paused is as intended.
-      if (!NOT_RUNNING.includes(state) || verdict === 'stopped') return assert.equal(first, undefined);
-      if (first === undefined)
-        return assert.ok(BY_EVENT.includes(state) || objects['/apis/kubevirt.io/v1/virtualmachines']?.length === 0);
-      assert.deepEqual([first.namespace, first.name], ['tenants', 'fw']);
-      // It does not ask the extender.
-      const expected = extenderAway === true ? 'NotTried' : (coarse ?? reason);
-      if (!BY_EVENT.includes(state)) assert.equal(first.reason, expected);
-    });
-  }
-
   const differs = (component: string, ago: number, namespace = 'tenants') => ({
     metadata: { name: `e-${component}-${ago}`, namespace },
     involvedObject: { kind: 'Pod', namespace, name: 'virt-launcher-x' },
@@ -70,7 +69,7 @@ describe('plumbline status', () => {
         ],
       },
       undefined,
-      { silentAgents: [{ node: NODE, silentSeconds: 600 }] },
+      { silentAgents: [{ node: NODE, silentSeconds: 600 }], notAsRequested: [SILENT] },
     ],
     [
       'a DPU that is dead',
@@ -85,6 +84,45 @@ describe('plumbline status', () => {
       },
       undefined,
       { deadDpus: [{ node: 'd1', text: 'no renewal' }] },
+    ],
+    [
+      'a False condition of a node',
+      {
+        ...runs,
+        [TOPOLOGIES]: runs[TOPOLOGIES]!.map((topology) => ({
+          ...topology,
+          status: {
+            ...(topology['status'] as object),
+            conditions: [
+              {
+                type: 'NetworkMapValid',
+                status: 'False',
+                reason: 'Invalid',
+                message: 'line 3',
+                lastTransitionTime: '',
+              },
+              { type: 'Other', status: 'True', reason: 'Fine', message: '', lastTransitionTime: '' },
+            ],
+          },
+        })),
+      },
+      undefined,
+      { falseConditions: [{ node: NODE, condition: 'NetworkMapValid', text: 'line 3' }] },
+    ],
+    [
+      'webhooks that are switched off',
+      { ...runs, [WEBHOOKS]: [ours({ matchConditions: [{ name: 'required', expression: 'true' }] })] },
+      undefined,
+      { webhooksOff: [{ webhook: 'plumbline-webhook', text: OFF }] },
+    ],
+    ['webhooks that are always on', { ...runs, [WEBHOOKS]: [ours({})] }, undefined, {}],
+    [
+      'webhooks that do not exist',
+      { ...runs, [WEBHOOKS]: [] },
+      undefined,
+      {
+        webhooksOff: [{ webhook: 'plumbline-webhook', text: 'its MutatingWebhookConfiguration does not exist' }],
+      },
     ],
     [
       'a wrong prediction, from Plumbline’s extender and of the last hour only',
@@ -112,9 +150,9 @@ describe('plumbline status', () => {
   ];
   for (const [title, objects, namespace, expected] of cases) {
     it(title, async () => {
-      const { waiting, notReady, silentAgents, deadDpus, mispredictions } = await statusOf(objects, namespace);
-      const nothing = { waiting: [], notReady: [], silentAgents: [], deadDpus: [], mispredictions: [] };
-      assert.deepEqual({ waiting, notReady, silentAgents, deadDpus, mispredictions }, { ...nothing, ...expected });
+      const { notes, ...lists } = await statusOf(objects, namespace);
+      const filled = Object.entries(lists).filter(([, list]) => list.length > 0);
+      assert.deepEqual(Object.fromEntries(filled), expected);
     });
   }
 

@@ -6,9 +6,9 @@ import { buildConsole } from '../../build-console.ts';
 import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
 import type { AskDiagnosis, AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import { podState } from '../../diagnosis/launcher.ts';
 import { extenderVerdict, groupNodes } from '../../diagnosis/opinions.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
-import { vmState } from '../../diagnosis/state.ts';
 import type { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
@@ -166,7 +166,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     const pod = pods.get(name) as PodShape | undefined;
     const nodes = pod === undefined ? [] : (await explained(name)).nodes.map((one) => extenderVerdict.parse(one));
     const search = { groups: groupNodes(nodes), nodes: nodes.length };
-    const { remedies, causes, ...state } = vmState({ namespace, name: own, kind: 'vm', pod, search });
+    const { remedies, causes, ...state } = podState({ namespace, name: own, kind: 'vm', search }, pod as PodShape);
     return { ...state, causes: causes.map(({ text }) => text), remedies: remedies.map(remedyLines), notes: [] };
   };
   const page = createConsole({

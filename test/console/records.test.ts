@@ -38,6 +38,8 @@ describe('the record of a node', () => {
           stale: new Set(silent ? ['n'] : []),
           draCpu: new Set(draCpu ? ['n'] : []),
           instances: new Map(),
+          machines: new Map(),
+          migrationsOf: () => [],
           renewTime: () => (silent ? '2026-05-04T10:00:00.000000Z' : undefined),
         },
         () => undefined,

@@ -33,7 +33,11 @@ describe('evidence that the webhook never saw a launcher', () => {
     ['is absent if it has its decision', pod(), []],
     ['is absent if it requests nothing', pod({ annotations: {} }), []],
     ['is a request for whole cores without a decision', pod({ annotations: ANNOTATED }), ['WebhookMissed']],
-    ['is an odd number, also with a decision', pod({ annotations: BOTH, cpus: '3' }), ['WebhookMissed']],
+    [
+      'is not an odd number with a decision, which is right where cores have one thread',
+      pod({ annotations: BOTH, cpus: '3' }),
+      [],
+    ],
     ['is absent if the decision was to leave it odd', pod({ annotations: LEFT_ODD, cpus: '3' }), []],
     ['is not an odd init container', pod({ annotations: BOTH, spec: { initContainers: [odd('init')] } }), []],
     ['is networks without an effect', pod({ annotations: NETWORKS }), ['NotDecided']],
@@ -54,7 +58,7 @@ describe('evidence that the webhook never saw a launcher', () => {
     const containers = ['compute', 'log'].map(odd);
     assert.equal(
       text(pod({ annotations: ANNOTATED, spec: { containers } })),
-      'compute asks for 3 CPUs, which are not whole cores',
+      'it has no decision annotation, and compute asks for 3 CPUs, which are not whole cores',
     );
     const undecided = 'it has no decision annotation';
     assert.equal(text(pod({ annotations: NETWORKS })), `${undecided}, so nothing keeps it near its networks`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { VmFacts } from '../../diagnosis/facts.ts';
-import { withoutLauncher } from '../../diagnosis/state.ts';
+import { withoutLauncher } from '../../diagnosis/no-launcher.ts';
 import { ANNOTATED, shown, VM } from './fixture.ts';
 
 const of = (facts: Partial<VmFacts>) => shown(withoutLauncher({ ...VM, ...facts }));

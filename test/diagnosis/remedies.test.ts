@@ -161,6 +161,18 @@ describe('remedies for a pod that needs a node', () => {
   });
 
   const NETWORK = group('no-such-network', { text: 'no physnet x on the node' });
+
+  it('names two networks that no node has together, and blames no name', () => {
+    const apart = [
+      group('no-such-network', { text: 'physnet x is not on the node', nodes: ['n1'] }),
+      group('no-such-network', { text: 'physnet y is not on the node', nodes: ['n2'] }),
+    ];
+    assert.match(
+      nodeRemedies(apart, VM).map(remedyText).join(),
+      /^no node has all of its networks \(physnet x not on n1; physnet y not on n2\): make all but one .*"preferred"/,
+    );
+  });
+
   const UNSELECTED = group('not-selected', { text: 'n1 has no label x' });
   const CHECK_NETWORK =
     'check-network-name: check the network’s name: no physnet x on any node that the pod may go to: plumbline doctor networks';

@@ -67,7 +67,11 @@ describe('a running pod', () => {
           text: 'interface if-west (physnet west) is on NUMA node 1, its CPUs are on 0',
           remedies: [AGAIN],
         },
-        { reason: 'NetworkGone', text: 'interface if-gone (physnet gone) is not on the node', remedies: [AGAIN] },
+        {
+          reason: 'NetworkGone',
+          text: 'interface if-gone (physnet gone) is not on the node',
+          remedies: ['bring-network-back'],
+        },
         {
           reason: 'NetworkUnplaced',
           text: 'interface if-vague (physnet vague): its NUMA node is unknown',

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { pauseOf, type VmFacts } from '../../diagnosis/facts.ts';
+import { podState } from '../../diagnosis/launcher.ts';
 import { type REASONS, worst } from '../../diagnosis/reasons.ts';
-import { vmState } from '../../diagnosis/state.ts';
 import { tooLargeFor } from '../../model/placement/verdict.ts';
 import type { PodShape } from '../../model/shapes.ts';
 import { needs, node, physnet } from '../model/placement/fixture.ts';
 import { ANNOTATED, launcher, VM } from './fixture.ts';
 
-function state(facts: Partial<VmFacts>) {
-  const { causes, remedies, ...rest } = vmState({ ...VM, ...facts });
+function state({ pod, ...facts }: Partial<VmFacts>) {
+  const { causes, remedies, ...rest } = podState({ ...VM, ...facts }, pod!);
   return { ...rest, causes: causes.map(({ reason }) => reason), remedies: remedies.map(({ id }) => id) };
 }
 const on = (phase: string, more: Partial<NonNullable<PodShape['status']>> = {}) => ({
@@ -21,7 +21,7 @@ describe('the state of a VM with a launcher', () => {
   it('is being deleted, which hides all problems but not that it has ended', () => {
     const metadata = { annotations: ANNOTATED, deletionTimestamp: '2026-11-01T10:00:00Z' };
     const expected = {
-      state: 'deleting',
+      state: 'stopping',
       verdict: 'stopped',
       reason: 'Deleting',
       text: 'it is being deleted on n1',
@@ -30,16 +30,17 @@ describe('the state of a VM with a launcher', () => {
     };
     assert.deepEqual(state({ pod: launcher({ metadata, ...on('Running') }) }), expected);
     assert.deepEqual(state({ pod: launcher({ metadata }) }), { ...expected, text: 'it is being deleted' });
-    assert.equal(state({ pod: launcher({ metadata, ...on('Succeeded') }) }).state, 'succeeded');
+    assert.equal(state({ pod: launcher({ metadata, ...on('Succeeded') }) }).state, 'stopped');
     assert.equal(state({ pod: launcher({ metadata, ...on('Failed') }) }).state, 'failed');
   });
 
   it('waits for a node, and its worst state counts', () => {
-    assert.equal(state({ pod: launcher({ status: { phase: 'Pending' } }) }).state, 'unscheduled');
-    assert.equal(state({ pod: launcher({ spec: { nodeName: '' } }) }).state, 'unscheduled');
+    assert.equal(state({ pod: launcher({ status: { phase: 'Pending' } }) }).state, 'waiting');
+    assert.equal(state({ pod: launcher({ spec: { nodeName: '' } }) }).state, 'waiting');
     const metadata = { annotations: ANNOTATED, labels: { 'kubevirt.io': 'virt-launcher' } };
     assert.deepEqual(state({ pod: launcher({ metadata }) }), {
-      state: 'unscheduled',
+      state: 'waiting',
+      for: 'node',
       verdict: 'broken',
       reason: 'WebhookMissed',
       text: 'the webhook did not see this launcher: it has no decision annotation',
@@ -51,13 +52,13 @@ describe('the state of a VM with a launcher', () => {
   it('has a remedy for several causes once', () => {
     const pod = launcher({ metadata: { annotations: ANNOTATED }, spec: { schedulerName: 'other' } });
     const scheduler = { leads: true };
-    const { remedies } = vmState({ ...VM, pod, scheduler });
+    const { remedies } = podState({ ...VM, scheduler }, pod);
     const texts = remedies.map(({ id, text }) => `${id} ${text}`);
     assert.deepEqual(texts, [...new Set(texts)]);
     assert.equal(remedies.map(({ id }) => id).join(), 'start-again,check-other-scheduler,start-again');
     const mask = { annotations: { 'plumbline.dev/cpu-mask': '1:2' } };
     const dead = { ...NODE, deadDpu: 'dead', assigned: ['2-3', '8'] };
-    const split = vmState({ ...VM, pod: launcher({ ...on('Running') }), node: dead });
+    const split = podState({ ...VM, node: dead }, launcher({ ...on('Running') }));
     assert.deepEqual(
       [split.reason, split.causes.map(({ reason }) => reason), split.remedies.map(({ id }) => id)],
       ['DPUNotReady', ['SplitCores', 'Aligned'], ['bring-dpu-back', 'place-again']],

@@ -174,7 +174,7 @@ function countReports(reports: ReadonlyMap<string, ReadReport>, nodes: ReadonlyM
     if (report.kind !== undefined) kinds.set(name, narrow(report.kind, networks));
   }
   const distinct = [...new Set(kinds.values())];
-  return { kinds, distinct, networks: networksOf(distinct), maskHosts, faults };
+  return { kinds, distinct, networks: { ...networksOf(distinct), devices: devicesOf(nodes) }, maskHosts, faults };
 }
 
 function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
@@ -185,6 +185,11 @@ function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
     tunnel ||= networks.tunnel !== undefined;
   }
   return { physnets, tunnel };
+}
+
+/** Network resources that any kubelet has, with and without a report of its node. */
+function devicesOf(nodes: ReadonlyMap<string, NodeView>): ReadonlySet<string> {
+  return new Set([...nodes.values()].flatMap(({ networks }) => networks?.split(' ') ?? []));
 }
 
 export interface CacheOptions {

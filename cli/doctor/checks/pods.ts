@@ -1,10 +1,10 @@
 import { hostsOf } from '../../../diagnosis/hosts.ts';
-import { launcherStates } from '../../../diagnosis/launcher-states.ts';
 import type { ExplainedPod, Occurrence } from '../../../diagnosis/objects.ts';
 import { REASONS, type Reason } from '../../../diagnosis/reasons.ts';
 import { kubectl, plumbline } from '../../../diagnosis/remedy.ts';
 import type { VmState } from '../../../diagnosis/state.ts';
 import { isVerified } from '../../../diagnosis/vm-facts.ts';
+import { vmsOf } from '../../../diagnosis/vms.ts';
 import { countText } from '../../../model/amounts.ts';
 import { ParseError } from '../../../model/errors.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
@@ -142,21 +142,30 @@ function vmOf(launcher: string): string[] {
   return ['vm', `${namespace}/${name.replace(/^virt-launcher-/, '').replace(/-[a-z0-9]{5}$/, '')}`];
 }
 
+/** The state of each VM, by the launcher in which its guest runs or is to run. */
 function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<ExplainedPod, VmState> {
-  const { nodes, topologies, agents, instances, cannotEvict, schedulerElection, extender, now } = facts;
-  return launcherStates(
-    {
-      nodes,
-      hosts: topologies.missing === 'forbidden' ? undefined : hostsOf(topologies.value ?? []).hosts,
-      silent: agents.value?.silent,
-      instances: instances.value ?? [],
-      scheduler: {
-        ...(schedulerElection.missing !== 'forbidden' && electionFacts(schedulerElection.value)),
-        extenderAway: extender.missing === 'silent' ? extender.why : undefined,
-      },
-      now,
-      events: cannotEvict.value ?? [],
-    },
+  const { nodes, topologies, agents, machines, instances, migrations, cannotEvict, schedulerElection, extender, now } =
+    facts;
+  const vms = vmsOf({
+    nodes,
+    hosts: topologies.missing === 'forbidden' ? undefined : hostsOf(topologies.value ?? []).hosts,
+    silent: agents.value?.silent,
+    machines: machines.value,
+    instances: instances.value ?? [],
     launchers,
+    migrations: migrations.value,
+    scheduler: {
+      ...(schedulerElection.missing !== 'forbidden' && electionFacts(schedulerElection.value)),
+      extenderAway: extender.missing === 'silent' ? extender.why : undefined,
+    },
+    now,
+    events: cannotEvict.value,
+    rejections: facts.rejections.value,
+  });
+  return new Map(
+    vms.flatMap(({ launchers: own, state }) => {
+      const pod = own.find(({ metadata }) => metadata.uid === state.launcher);
+      return pod === undefined ? [] : [[pod, state] as const];
+    }),
   );
 }

@@ -5,7 +5,7 @@ import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } f
 import packageJson from '../../../package.json' with { type: 'json' };
 import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
-import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, NETWORKS, NODES } from '../../support/kinds.ts';
+import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NETWORKS, NODES } from '../../support/kinds.ts';
 import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
 import {
   apiVersion,
@@ -63,6 +63,7 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     launchers: list(...LAUNCHERS),
     machines: list(...MACHINES),
     instances: list(...INSTANCES),
+    migrations: list(...MIGRATIONS),
     cannotEvict: list(...eventsOf('CannotEvict')),
     rejections: tolerant(
       Promise.all(REJECTIONS.map((reason) => readAll(client, ...eventsOf(reason)))).then((lists) => lists.flat()),
@@ -72,7 +73,7 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
   return { now, command: packageJson.version, ...facts };
 }
 
-async function settled<T extends Record<string, Promise<unknown>>>(
+export async function settled<T extends Record<string, Promise<unknown>>>(
   parts: T,
 ): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
   const entries = Object.entries(parts).map(async ([name, part]) => [name, await part] as const);

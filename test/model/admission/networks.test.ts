@@ -5,6 +5,7 @@ import {
   decisionText,
   inWords,
   NOTHING_TO_DO,
+  networksWithoutDevice,
   paddingOf,
   placementText,
 } from '../../../model/admission/decision-annotation.ts';
@@ -44,6 +45,17 @@ describe('the networks of a pod under review', () => {
   it('keep the devices of a network that no node reports', () => {
     const resolved = podNetworks(owner('east'), { ...facts, reported: { physnets: new Set(), tunnel: false } });
     assert.deepEqual([resolved.resources, resolved.mayHave, resolved.required], [[], [EAST], []]);
+    assert.deepEqual(
+      resolved.withoutDevice.map(({ name }) => name),
+      ['net1'],
+    );
+  });
+
+  it('wait for a network whose device a kubelet still has, although no node reports it', () => {
+    const reported = { physnets: new Set<string>(), tunnel: false, devices: new Set([EAST]) };
+    const resolved = podNetworks(owner('east'), { ...facts, reported });
+    assert.deepEqual([resolved.resources, resolved.withoutDevice], [[EAST], []]);
+    assert.match(resolved.findings.map(({ message }) => message).join(), /waits until one does again/);
   });
 
   it('report a missing primary network for a pod on the pod network', () => {
@@ -124,6 +136,7 @@ const NOTHING: DecisionText = {
   padding: 0,
   networks: [],
   resources: [],
+  withoutDevice: [],
   nodes: undefined,
   notes: [],
 };
@@ -143,6 +156,16 @@ describe('the decision annotation', () => {
       { kind: 'not-padded', padding: 0, cpus: false, why: 'the gate is off' },
     ],
   ];
+  it('names the networks that have no device, each once', () => {
+    const east = podNetworks(owner('east,east'), {
+      ...cluster().networks,
+      reported: { physnets: new Set(), tunnel: false },
+    });
+    const text = decisionText({ ...NOTHING, withoutDevice: east.withoutDevice });
+    assert.deepEqual(networksWithoutDevice({ annotations: { [DECISION_ANNOTATION]: text } }), ['physnet east']);
+    assert.deepEqual(networksWithoutDevice({}), []);
+  });
+
   for (const [name, text, written, decided] of cases) {
     it(`is written and read: ${name}`, () => {
       assert.equal(decisionText(text), written);

@@ -249,6 +249,19 @@ describe('the cache of nodes', () => {
     assert.equal(cache.reportedNetworks(), networks);
   });
 
+  it('knows the devices that a kubelet still has after its report was deleted', async () => {
+    const { lists, cache } = await stage();
+    const networks = () => {
+      const { physnets, devices } = cache.reportedNetworks();
+      return [physnets.has('east'), devices?.has(NETWORK)];
+    };
+    assert.deepEqual(networks(), [true, true]);
+    await lists.send(REPORTS, 'DELETED', reportOf('a'));
+    assert.deepEqual(networks(), [false, true]);
+    await lists.send(NODES, 'MODIFIED', { ...nodeOf('a'), status: { capacity: { cpu: '8' } } });
+    assert.deepEqual(networks(), [false, false]);
+  });
+
   const changes: [string, object][] = [
     ['its labels', nodeOf('a', { labels: { zone: 'b' } })],
     ['its taints', nodeOf('a', { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] })],
@@ -348,6 +361,7 @@ describe('the cache of nodes', () => {
       [nodeOf('a'), nodeOf('b')],
       [reportOf('a'), reportOf('b', { physnets: [{ name: 'west', cells: '0' }], ...tunnel })],
     );
-    assert.deepEqual(cache.reportedNetworks(), { physnets: new Set(['east']), tunnel: false });
+    const { physnets, tunnel: hasTunnel } = cache.reportedNetworks();
+    assert.deepEqual([physnets, hasTunnel], [new Set(['east']), false]);
   });
 });

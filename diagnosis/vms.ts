@@ -1,0 +1,125 @@
+import { MIGRATION_LABEL } from '../model/launcher/recognize.ts';
+import { groupBy } from '../model/lists.ts';
+import type { SchedulerFacts, VmFacts } from './facts.ts';
+import type { ReportedHost } from './hosts.ts';
+import { launcherState } from './launcher.ts';
+import {
+  deadDpu,
+  type ExplainedMigration,
+  type ExplainedNode,
+  type ExplainedPod,
+  type ExplainedVm,
+  type ExplainedVmi,
+  type Occurrence,
+  timeOf,
+} from './objects.ts';
+import { type Launcher, type VmState, vmState } from './state.ts';
+import {
+  eventFacts,
+  instanceFacts,
+  isLauncherOf,
+  kindOf,
+  machineFacts,
+  migrationFacts,
+  nodeFacts,
+  rejectionFacts,
+} from './vm-facts.ts';
+
+/** The objects that determine the states of VMs; what is missing could not be read. */
+export interface VmObjects {
+  readonly nodes: readonly ExplainedNode[];
+  readonly hosts: readonly ReportedHost[] | undefined;
+  readonly silent: ReadonlySet<string> | undefined;
+  readonly machines?: readonly ExplainedVm[] | undefined;
+  readonly instances: readonly ExplainedVmi[];
+  readonly launchers: readonly ExplainedPod[];
+  readonly migrations?: readonly ExplainedMigration[] | undefined;
+  readonly scheduler?: SchedulerFacts | undefined;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /** Events that matter before a launcher runs. */
+  readonly events?: readonly Occurrence[] | undefined;
+  /** Events of launchers that kubelets rejected, most of which are deleted. */
+  readonly rejections?: readonly Occurrence[] | undefined;
+}
+
+export interface Vm {
+  readonly namespace: string;
+  /** Name of the VM or instance, else of the pod. */
+  readonly name: string;
+  readonly machine: ExplainedVm | undefined;
+  readonly instance: ExplainedVmi | undefined;
+  readonly launchers: readonly ExplainedPod[];
+  /** As in `plumbline explain`, without checking every node for a launcher that waits. */
+  readonly state: VmState;
+}
+
+export const vmiOwner = ({ metadata }: Pick<ExplainedPod, 'metadata'>) =>
+  metadata.ownerReferences?.find(({ kind, controller }) => controller === true && kind === 'VirtualMachineInstance');
+
+export const timeCreated = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;
+
+export function launcherOf(pod: ExplainedPod, facts: VmFacts): Launcher {
+  const { uid = '', labels } = pod.metadata;
+  return {
+    uid,
+    node: pod.spec.nodeName || undefined,
+    migration: labels?.[MIGRATION_LABEL],
+    created: timeCreated(pod),
+    state: launcherState(facts, pod),
+  };
+}
+
+/** Every VM, every instance without a VM, and every other launcher, with its state. */
+export function vmsOf(objects: VmObjects): Vm[] {
+  const { machines = [], instances, launchers, migrations, now, events = [], rejections = [] } = objects;
+  const keyOf = ({ metadata }: Pick<ExplainedVm, 'metadata'>) => `${metadata.namespace}/${metadata.name}`;
+  const byKey = {
+    machines: new Map(machines.map((vm) => [keyOf(vm), vm])),
+    instances: new Map(instances.map((vmi) => [keyOf(vmi), vmi])),
+  };
+  const pods = groupBy(launchers, (pod) => `${pod.metadata.namespace}/${vmiOwner(pod)?.name ?? pod.metadata.name}`);
+  const moves = groupBy(migrations ?? [], ({ metadata, spec }) => `${metadata.namespace}/${spec.vmiName}`);
+  const newestFirst = (list: readonly Occurrence[]) => [...list].sort((a, b) => timeOf(b) - timeOf(a));
+  const latest = newestFirst(events);
+  const rejected = newestFirst(rejections);
+  const nodes = new Map(objects.nodes.map((node) => [node.metadata.name ?? '', node]));
+  const reports = objects.hosts && new Map(objects.hosts.map((host) => [host.name, host]));
+
+  const placeOf = ({ metadata, spec }: ExplainedPod) => {
+    const at = spec.nodeName ?? '';
+    if (at === '' || reports === undefined) return undefined;
+    return nodeFacts(metadata, deadDpu(nodes.get(at)), reports.get(at), objects.silent?.has(at) === true);
+  };
+  return [...new Set([...byKey.machines.keys(), ...byKey.instances.keys(), ...pods.keys()])].map((key): Vm => {
+    const [namespace = '', name = ''] = key.split('/', 2);
+    const machine = byKey.machines.get(key);
+    const instance = byKey.instances.get(key);
+    const own = pods.get(key) ?? [];
+    const facts: VmFacts = {
+      namespace,
+      name,
+      kind: kindOf(instance, machine),
+      machine: machine && machineFacts(machine, now),
+      instance: instance && instanceFacts(instance),
+      migration: instance && migrationFacts(instance.status?.migrationState, moves.get(key)),
+      annotations: instance?.metadata.annotations ?? machine?.spec.template?.metadata?.annotations,
+      rejection: rejectionFacts(
+        rejected.filter(
+          ({ involvedObject: { namespace: where, name: pod } }) => where === namespace && isLauncherOf(name, pod ?? ''),
+        ),
+        now,
+      ),
+      scheduler: objects.scheduler,
+      silent: objects.silent,
+      now,
+    };
+    // A launcher of an earlier instance of the VM says nothing about this one.
+    const current = own.filter((pod) => instance === undefined || vmiOwner(pod)?.uid === instance.metadata.uid);
+    const states = current.map((pod) => {
+      const about = latest.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid);
+      return launcherOf(pod, { ...facts, node: placeOf(pod), events: eventFacts(about, pod.metadata.uid) });
+    });
+    return { namespace, name, machine, instance, launchers: own, state: vmState(facts, states) };
+  });
+}
