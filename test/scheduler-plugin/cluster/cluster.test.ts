@@ -223,7 +223,7 @@ describe('the watches of the extender', () => {
     api.push(PODS, 'ADDED', on('known'));
     await until('the pod that the watch brings', () => cluster.pods.size === 1);
     const pod = new NeedsReader('all').read(podOf('4'));
-    const places = new Map([['n2', undefined]]);
+    const places = new Map([['n2', { cpus: undefined, score: 0 }]]);
     state.reservations.reserve({ namespace: 'default', uid: 'promised', pod, places, version: '1', expires: 1060 });
     assert.deepEqual(kinds(), ['bound', 'bound', 'tentative']);
     lists.bound = [];
