@@ -20,7 +20,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'scheduler-plugin.only-fit-alone-seconds':
     'seconds until a VM has the only one of 60 nodes of 256 CPUs and eight NUMA nodes that fits it, each of which needs a prediction, with the back-off of kube-scheduler',
   'scheduler-plugin.only-fit-beside-24-pods-seconds':
-    'the same beside 24 waiting pods of another namespace with other sizes',
+    'the same next to 24 waiting pods of another namespace with other sizes',
   'scheduler-plugin.only-fit-beside-unreadable-pods-seconds': 'the same with an unreadable pod on each node',
   'scheduler-plugin.filter-500-names-p99-ms':
     'p99 of the processor time of filter calls with 500 names, 5,000 nodes, in milliseconds',

@@ -20,8 +20,8 @@ const READERS = [
 ];
 
 /**
- * Limits of fields that no tenant can make longer. Of pods the API server validates them (pkg/apis/core/validation), which
- * `real/webhook/limits` shows; what is said of a VMI's fields is true of every object.
+ * Limits of fields that no tenant can make longer: the API server writes or validates them (pkg/apis/core/validation). Of VMIs
+ * only the metadata is here.
  */
 const ELSEWHERE: readonly [paths: RegExp, why: string][] = [
   [/^\.metadata\.(name|generateName|namespace)$/, 'DNS names'],
