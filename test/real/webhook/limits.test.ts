@@ -62,6 +62,9 @@ const terms = (count: number, requirements: number, values: number) =>
   }));
 const preferred = (count: number) => terms(count, 1, 1).map((preference) => ({ weight: 1, preference }));
 
+/** The API server adds these to a pod that has none of them. */
+const DEFAULT_TOLERATIONS = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+
 /** A spec that exceeds a limit by a number. A pod has its containers in addition. */
 const SPECS: [what: string, spec: (excess: number) => object, message: RegExp][] = [
   ['entries of the node selector', (more) => ({ nodeSelector: map(512 + more, 'x') }), /nodeSelector: at most 512/],
@@ -75,7 +78,9 @@ const SPECS: [what: string, spec: (excess: number) => object, message: RegExp][]
   ['values', (more) => affinity([...terms(1, 4, 1000), ...terms(1, 1, 96 + more)]), /at most 4096 values/],
   [
     'tolerations',
-    (more) => ({ tolerations: strings(512 + more).map((key) => ({ key, operator: 'Exists' })) }),
+    (more) => ({
+      tolerations: [...DEFAULT_TOLERATIONS, ...strings(510 + more)].map((key) => ({ key, operator: 'Exists' })),
+    }),
     /spec.tolerations: at most 512/,
   ],
   ['the scheduler’s name', (more) => ({ schedulerName: 's'.repeat(253 + more) }), /schedulerName: at most 253 bytes/],
