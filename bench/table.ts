@@ -59,6 +59,8 @@ const AGAINST: Readonly<Record<string, string>> = {
   'cli.explain': 'processor time of a command with 1,000 nodes; base: an empty Node.js script',
   'cli.completion': 'processor time of completing a flag of a subcommand; base: an empty Node.js script',
   'cli.version': 'processor time; base: an empty Node.js script',
+  'fairness.victim-beside-2000-waiting-over-echo':
+    'time until a VM has a node while another namespace has 2,000 waiting VMs and creates 40 a second; base: an extender that passes all nodes, and none for that namespace',
   'interference.stolen-unmanaged-over-agent':
     'time that a loaded Open vSwitch takes from a VM on all CPUs; base: moved by the agent',
   'interference.stolen-loop-over-agent': 'the same, moved by a loop that polls; base: moved by the agent',
