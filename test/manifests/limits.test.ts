@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import type * as z from 'zod';
 import { watchedPod } from '../../console/server/pods.ts';
 import { pod, tolerations } from '../../kube/resources.ts';
 import { startedInstance } from '../../kube/virtual-machines.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
 import { root } from '../support/bundles.ts';
+import { AFFINITY, limitsOf } from '../support/reader-limits.ts';
 
 /** What the daemons read of pods and VMIs. */
 const READERS = [
@@ -32,7 +32,6 @@ const ELSEWHERE: readonly [paths: RegExp, why: string][] = [
 ];
 
 const SPEC = '.spec';
-const AFFINITY = '.spec.affinity.nodeAffinity';
 const TERMS = `${AFFINITY}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[]`;
 const EXPRESSION = `${TERMS}.matchExpressions[]`;
 const HOLDERS = ['.containers[]', '.initContainers[]', '', '.domain'].map((at) => `${SPEC}${at}.resources`);
@@ -114,10 +113,7 @@ const ROWS: readonly [groups: readonly (readonly string[])[], refused: string, m
 ];
 
 describe('plumbline-limits', () => {
-  const limits = new Map<string, number>();
-  before(() => {
-    for (const schema of READERS) collect(schema, '', limits);
-  });
+  const limits = limitsOf(READERS);
   const limitOf = (path: string) => limits.get(path) ?? assert.fail(`no reader has ${path}`);
 
   it('refuses what exceeds a limit of the readers in the spec of a pod or VMI, and nothing else', () => {
@@ -182,86 +178,4 @@ function policy() {
     variables: Object.fromEntries(spec.variables.map(({ name, expression }) => [name, expression])),
     validations: spec.validations,
   };
-}
-
-/** The parts of Zod's definitions that the schemas use. */
-interface Definition {
-  readonly type: string;
-  readonly innerType?: z.ZodType;
-  readonly element?: z.ZodType;
-  readonly shape?: Readonly<Record<string, z.ZodType>>;
-  readonly options?: readonly z.ZodType[];
-  readonly in?: z.ZodType;
-  readonly out?: z.ZodType;
-  readonly keyType?: z.ZodType;
-  readonly valueType?: z.ZodType;
-}
-
-/** Collects the limits above which an object cannot be read. What a schema cuts or ignores has none. */
-function collect(schema: z.ZodType, path: string, limits: Map<string, number>): void {
-  const add = (at: string, max: number | null | undefined) => {
-    if (typeof max === 'number') limits.set(at, Math.min(max, limits.get(at) ?? max));
-  };
-  const definition = schema.def as unknown as Definition;
-  const { type, innerType, element, shape = {}, options = [], keyType, valueType } = definition;
-  if (type === 'catch') return;
-  if (type === 'string') add(path, (schema as z.ZodString).maxLength);
-  if (type === 'custom') addCounts(schema, path, add);
-  if (path === AFFINITY && type === 'object') addTotals(schema, path, add);
-  if (innerType) collect(innerType, path, limits);
-  if (element) collect(element, `${path}[]`, limits);
-  if (keyType) collect(keyType, `${path}{key}`, limits);
-  if (valueType) collect(valueType, `${path}{}`, limits);
-  for (const [name, field] of Object.entries(shape)) collect(field, `${path}.${name}`, limits);
-  for (const option of options) collect(option, path, limits);
-  for (const part of [definition.in, definition.out]) if (part) collect(part, path, limits);
-}
-
-const MORE_THAN_ANY_LIMIT = 1_000_000;
-
-/** The most for which a check holds, if it does not hold for every number. */
-function mostThat(holds: (count: number) => boolean): number | undefined {
-  if (holds(MORE_THAN_ANY_LIMIT)) return undefined;
-  let [most, tooMany] = [0, MORE_THAN_ANY_LIMIT];
-  while (tooMany - most > 1) {
-    const middle = Math.floor((most + tooMany) / 2);
-    if (holds(middle)) most = middle;
-    else tooMany = middle;
-  }
-  return most;
-}
-
-type Add = (at: string, max: number | undefined) => void;
-
-/** Of lists and maps, which are counted before their items are read. */
-function addCounts(schema: z.ZodType, path: string, add: Add): void {
-  const entries = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [i, '']));
-  const items = mostThat((count) => schema.safeParse(Array(count)).success);
-  if (items !== undefined) add(`${path}[] items`, items);
-  else
-    add(
-      `${path}{} entries`,
-      mostThat((count) => schema.safeParse(entries(Math.min(count, 100_000))).success),
-    );
-}
-
-/** Of requirements and values in all terms. */
-function addTotals(schema: z.ZodType, path: string, add: Add): void {
-  const parts = (total: number, each: number) =>
-    Array.from({ length: Math.min(64, Math.ceil(total / each)) }, (_, i) => Math.min(each, total - i * each));
-  const reads = (requirements: object[][]) => {
-    const nodeSelectorTerms = requirements.map((matchExpressions) => ({ matchExpressions }));
-    return schema.safeParse({ requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } }).success;
-  };
-  const requirement = (values: number) => ({ key: 'k', operator: 'In', values: Array(values).fill('v') });
-  const requirements = (count: number) => parts(count, 100).map((size) => Array(size).fill(requirement(0)));
-  const values = (count: number) => parts(count, 1000).map((size) => [requirement(size)]);
-  add(
-    `${path} requirements`,
-    mostThat((count) => reads(requirements(count))),
-  );
-  add(
-    `${path} values`,
-    mostThat((count) => reads(values(count))),
-  );
 }
