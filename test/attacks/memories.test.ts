@@ -20,8 +20,10 @@ const QUOTA_PODS = 10;
 const QUOTA_PATH = `/api/v1/namespaces/${TENANT}/resourcequotas/quota`;
 /** Seconds that the first VM of another namespace may take longer than without the attack. */
 const MAX_ADDED_SECONDS = 2;
-/** Seconds in which an attack that goes on has filled what it can. */
+/** Seconds in which an attack that continues has filled what it can. */
 const FILL_SECONDS = 4;
+/** More would overload the control plane of a small machine, which shares it with kube-scheduler's election. */
+const PARALLEL_REQUESTS = 4;
 const MAX_ANNOTATION = 'x'.repeat(16_384);
 
 /** What the attacker has, and the stand-in for the kubelets of its pods. */
@@ -30,7 +32,7 @@ interface Attack {
   readonly nodes: readonly string[];
   /** Ends after the measurement. */
   readonly signal: AbortSignal;
-  /** Work that goes on until then. */
+  /** Work that continues until then. */
   readonly running: Promise<unknown>[];
   /** Objects that the API server accepted. */
   readonly accepted: Set<string>;
@@ -64,10 +66,11 @@ function exclusivePod(name: string, { cpu = '2', memory = '1Gi', node, container
 
 /** The quota and the policies refuse some of it. */
 async function createAll({ tenant, accepted }: Attack, path: string, objects: readonly object[]): Promise<void> {
-  await inParallel(objects, async (object) => {
+  const create = async (object: object) => {
     const created = await tenant.create(path, object).catch(() => undefined);
     if (created !== undefined) accepted.add((created as CreatedVmi).metadata.uid);
-  });
+  };
+  await inParallel(objects, create, PARALLEL_REQUESTS);
 }
 
 /** Creates and deletes pods until the attack ends. */
