@@ -68,6 +68,7 @@ const nodeAgent: readonly BenchGroup[] = [
 const onRequest: readonly BenchGroup[] = (
   [
     ['kube-scheduler.', async () => (await import('./scheduler-plugin/real-scheduler.ts')).besideRealScheduler],
+    ['fairness.', async () => (await import('./scheduler-plugin/fairness.ts')).victimBesideTenant],
     ['outage.', async () => (await import('./scheduler-plugin/outage.ts')).ordinaryDuringOutage],
     ['takeover.', async () => (await import('./scheduler-plugin/takeover.ts')).takeover],
     ['interference.', async () => (await import('./interference/index.ts')).interference],

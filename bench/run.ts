@@ -5,7 +5,7 @@ import { measureApart } from './apart.ts';
 import { GROUPS } from './groups.ts';
 import { type BenchGroup, DEFAULTS } from './support/settings.ts';
 import type { BenchResult } from './support/timing.ts';
-import { writeTable } from './table.ts';
+import { isDescribed, writeTable } from './table.ts';
 
 const USAGE = `npm run bench -- [prefix] [options]
 
@@ -69,6 +69,10 @@ const progress = createStatusLine(process.stderr, 1);
 const asked = [...GROUPS.entries()].filter(
   ([, { names, onRequest }]) => names.some(isAskedFor) && !(onRequest && prefix === ''),
 );
+if (values.write !== undefined) {
+  const undescribed = asked.flatMap(([, { names }]) => names).find((name) => !isDescribed(name));
+  if (undescribed !== undefined) refuse(`--write: bench/table.ts has no text for ${undescribed}`);
+}
 let turn = 0;
 await Promise.all(lanesOf(asked).map(measureInTurn));
 const holding = results.filter(({ holds }) => holds).length;

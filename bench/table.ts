@@ -17,6 +17,11 @@ const AGAINST: Readonly<Record<string, string>> = {
   'webhook.rss-over-pepr': 'resident memory under load; base: 191 MB, measured for Pepr on another machine',
   'webhook.private-memory-growth-in-100k-reviews': 'private memory after 100,000 reviews; base: after 10,000',
   'webhook.caches-of-10k-networks-and-5k-nodes': 'memory of the caches; base: 80 MB',
+  'scheduler-plugin.only-fit-alone-seconds':
+    'seconds until a VM has the only one of 60 nodes of 256 CPUs and eight NUMA nodes that fits it, each of which needs a prediction, with the back-off of kube-scheduler',
+  'scheduler-plugin.only-fit-beside-24-pods-seconds':
+    'the same next to 24 waiting pods of another namespace with other sizes',
+  'scheduler-plugin.only-fit-beside-unreadable-pods-seconds': 'the same with an unreadable pod on each node',
   'scheduler-plugin.filter-500-names-p99-ms':
     'p99 of the processor time of filter calls with 500 names, 5,000 nodes, in milliseconds',
   'scheduler-plugin.filter-5000-names-p99-ms': 'the same with 5,000 names',
@@ -54,6 +59,11 @@ const AGAINST: Readonly<Record<string, string>> = {
   'cli.explain': 'processor time of a command with 1,000 nodes; base: an empty Node.js script',
   'cli.completion': 'processor time of completing a flag of a subcommand; base: an empty Node.js script',
   'cli.version': 'processor time; base: an empty Node.js script',
+  'fairness.victim-beside-2000-waiting-over-echo':
+    'time until a VM has a node while another namespace has 2,000 waiting VMs and creates 40 a second; base: an extender that passes all nodes, and none for that namespace',
+  'interference.stolen-unmanaged-over-agent':
+    'time that a loaded Open vSwitch takes from a VM on all CPUs; base: moved by the agent',
+  'interference.stolen-loop-over-agent': 'the same, moved by a loop that polls; base: moved by the agent',
   'webhook.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
   'scheduler-plugin.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
   'node-agent.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
@@ -165,6 +175,11 @@ function rowsOf(file: string): [string, string][] {
   }
   const rows = text.matchAll(/^\| `([^`]+)` \|((?:[^|]*\|){3})[^|]*\|$/gm);
   return [...rows].map(([, name = '', figures]) => [name, `| \`${name}\` |${figures} ${whatOf(name)} |`]);
+}
+
+/** Whether measurements whose names begin so can be recorded. */
+export function isDescribed(prefix: string): boolean {
+  return Object.keys(AGAINST).some((key) => key.startsWith(prefix) || prefix.startsWith(key));
 }
 
 /** The description of a measurement. @throws Error if AGAINST has no text for it */

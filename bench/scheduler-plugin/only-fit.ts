@@ -30,10 +30,16 @@ const coresOf = (cell: number, count: number) => {
   return `${first}-${first + count - 1},${sibling}-${sibling + count - 1}`;
 };
 
+/** `as-full-as-others`: the number of free CPUs does not show which node fits. */
+type Fitting = 'empty' | 'as-full-as-others';
+
 /** 256 CPUs on eight NUMA nodes. All but one node have a NUMA node that is half in use, a different one and not alike. */
-function statusOf(index: number): NodeTopologyStatus {
+function statusOf(index: number, fitting: Fitting): NodeTopologyStatus {
   const cores = CELLS * CORES_PER_CELL;
-  const used = { podUID: `used-${index}`, container: 'compute', cpus: coresOf(index % CELLS, 8 + (index % 7)) };
+  const inOneCell = coresOf(index % CELLS, 8 + (index % 7));
+  const inEachCell = Array.from({ length: CELLS }, (_, cell) => coresOf(cell, 1 + Number(cell < 3))).join();
+  const isFitting = index === FITTING;
+  const used = { podUID: `used-${index}`, container: 'compute', cpus: isFitting ? inEachCell : inOneCell };
   return {
     kubeletVersion: 'v1.36.2',
     cells: Array.from({ length: CELLS }, (_, id) => ({ id, cpus: coresOf(id, CORES_PER_CELL) })),
@@ -42,7 +48,7 @@ function statusOf(index: number): NodeTopologyStatus {
     cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
     topologyManager: { policy: 'single-numa-node', scope: 'container' },
     physnets: [{ name: `physnet${index}`, cells: '0' }],
-    assignments: index === FITTING ? [] : [used],
+    assignments: isFitting && fitting === 'empty' ? [] : [used],
   };
 }
 
@@ -57,13 +63,13 @@ function podOf(namespace: string, uid: string, containers: number, cpu: string, 
 }
 type Pod = ReturnType<typeof podOf>;
 
-function start() {
+function start(fitting: Fitting) {
   const log = createLogger('bench', 'error');
   const now = () => performance.now() / 1000;
   const state = new ClusterState(log);
   for (let index = 0; index < NODES; index++) {
     state.nodeChanged(nodeName(index), { dpuHost: false });
-    state.reportChanged(nodeName(index), statusOf(index));
+    state.reportChanged(nodeName(index), statusOf(index, fitting));
   }
   const verdicts = new NodeVerdicts({
     state,
@@ -110,8 +116,11 @@ async function secondsToFit({ extender }: Started, pod: Pod, signal: AbortSignal
   return seconds();
 }
 
-async function measured(prepare: (started: Started, signal: AbortSignal) => void): Promise<number> {
-  const started = start();
+async function measured(
+  prepare: (started: Started, signal: AbortSignal) => void,
+  fitting: Fitting = 'as-full-as-others',
+): Promise<number> {
+  const started = start(fitting);
   const ended = new AbortController();
   setMaxListeners(TENANT_PODS + 1, ended.signal);
   prepare(started, ended.signal);
@@ -123,7 +132,8 @@ async function measured(prepare: (started: Started, signal: AbortSignal) => void
 
 /** Time until a pod has the only node that fits it, among nodes that each need a long prediction. */
 export async function onlyFit(): Promise<BenchResult[]> {
-  const alone = await measured(() => undefined);
+  const nothing = () => undefined;
+  const alone = [await measured(nothing), await measured(nothing, 'empty')];
   const crowded = await measured((started, signal) => {
     for (let i = 0; i < TENANT_PODS; i++)
       void secondsToFit(started, podOf('tenant', `t${i}`, CELLS + 1, '18', `${i + 1}Mi`), signal);
@@ -140,7 +150,7 @@ export async function onlyFit(): Promise<BenchResult[]> {
     }
   });
   return [
-    summary('scheduler-plugin.only-fit-alone-seconds', [alone], { most: 5 }),
+    summary('scheduler-plugin.only-fit-alone-seconds', alone, { most: 5 }),
     summary('scheduler-plugin.only-fit-beside-24-pods-seconds', [crowded], { most: 10 }),
     summary('scheduler-plugin.only-fit-beside-unreadable-pods-seconds', [unreadable], { most: 10 }),
   ];

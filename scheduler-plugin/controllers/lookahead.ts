@@ -12,7 +12,7 @@ const MAX_PODS = 1000;
 
 interface WaitingPod {
   readonly needs: PodNeeds;
-  /** Not predicted yet, in the order of the filter. */
+  /** Not predicted yet. */
   readonly nodes: string[];
 }
 
@@ -35,10 +35,11 @@ export class Lookahead {
     this.#options = options;
   }
 
+  /** @param nodes in the order of the filter */
   add(needs: PodNeeds, nodes: readonly string[]): void {
     const oldest = this.#pods.size >= MAX_PODS ? this.#pods.oldestOfLargest() : undefined;
     if (oldest !== undefined) this.settled(oldest.needs);
-    this.#pods.set(needs.namespace, needs.request.uid, { needs, nodes: [...nodes] });
+    this.#pods.set(needs.namespace, needs.request.uid, { needs, nodes: fromBothEnds(nodes) });
     this.#schedule();
   }
 
@@ -76,4 +77,13 @@ export class Lookahead {
     }
     if (nodes.length > 0) this.#pods.set(needs.namespace, needs.request.uid, pod);
   }
+}
+
+/** The last first: the filter begins with the fullest nodes, and where none of those fitted, the emptiest is the likeliest. */
+function fromBothEnds(nodes: readonly string[]): string[] {
+  const half = Math.ceil(nodes.length / 2);
+  return nodes
+    .slice(-half)
+    .toReversed()
+    .flatMap((name, i) => (i < nodes.length - half ? [name, nodes[i]!] : [name]));
 }

@@ -20,9 +20,9 @@ interface Options {
  * Verdicts of exact predictions, by kind of pod and load of node: equal nodes need one prediction for equal pods.
  *
  * Owner: the namespace of the pod that was predicted first; pods of all namespaces may use it. Age: as long as a node has
- * that load and those pods in flight, the verdict is true. End: the namespace needs its room for other verdicts. A
- * namespace has room for as many as are still free for others, so none drops another's. Not kept: with the pod itself, or
- * pods that are gone, in the report.
+ * that load, those pods in flight and those pods that are gone, the verdict is true. End: the namespace needs its room for
+ * other verdicts. A namespace has room for as many as are still free for others, so none drops another's. Not kept: with
+ * the pod itself in the report.
  */
 export class PredictionCache {
   readonly #options: Options;
@@ -49,15 +49,21 @@ export class PredictionCache {
   }
 
   #keyOf(needs: PodNeeds, node: ClusterNode, inFlight: readonly PodInFlight[]): string | undefined {
-    const { shape } = node;
-    const dependsOnGone = shape !== undefined && alignsOrRefuses(shape.empty);
-    if (dependsOnGone && this.#options.state.lostPlaces.goneFrom(node).size > 0) return undefined;
     if (reportsPod(node, needs.request.uid)) return undefined;
     const others = inFlight.map(
       ({ key, promised = true, request: { uid } }) => `${promised} ${reportsPod(node, uid)} ${key}`,
     );
-    const key = [needs.key, needs.interfaces, node.load, ...others].join('\0');
+    const key = [needs.key, needs.interfaces, node.load, this.#goneText(node), ...others].join('\0');
     return key.length > MAX_KEY_CHARACTERS ? undefined : key;
+  }
+
+  /** What the verdict depends on of pods that are in the report and gone: no other node has them. '' for none. */
+  #goneText(node: ClusterNode): string {
+    if (node.shape === undefined || !alignsOrRefuses(node.shape.empty)) return '';
+    const gone = this.#options.state.lostPlaces.goneFrom(node);
+    if (gone.size === 0) return '';
+    const left = node.assignments.filter(({ podUID }) => gone.has(podUID));
+    return left.map(({ podUID, container, cpus }) => `${podUID} ${container} ${cpus}`).join();
   }
 
   #keep(namespace: string, key: string, verdict: NodeVerdict): void {

@@ -20,8 +20,8 @@ const ANNOTATIONS = [
   'plumbline.dev/cpu-mask-start',
   'plumbline.dev/fix-cpu-mismatch',
   'kubevirt.io/CPUManagerPolicyBetaOptions',
-  'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity',
-  'kubevirt.io/domain',
+  'k8s.v1.cni.cncf.io/networks',
+  'v1.multus-cni.io/default-network',
 ];
 
 /** Metadata that exceeds a limit by a number, and the message. */
@@ -29,10 +29,10 @@ const METADATA: [what: string, metadata: (excess: number) => object, message: Re
   [
     'the name of an owner',
     (excess) => ({ ownerReferences: [owner({ name: 'n'.repeat(253 + excess) })] }),
-    /ownerReferences: a name may have 253 characters/,
+    /ownerReferences: a name may have 253 bytes/,
   ],
   ['the uid of an owner', (excess) => ({ ownerReferences: [owner({ uid: 'u'.repeat(64 + excess) })] }), /a uid 64/],
-  ['the kind of an owner', (excess) => ({ ownerReferences: [owner({ kind: 'K'.repeat(63 + excess) })] }), /a kind 63/],
+  ['the kind of an owner', (excess) => ({ ownerReferences: [owner({ kind: 'K'.repeat(64 + excess) })] }), /a kind 64/],
   [
     'the number of owners',
     (excess) => ({ ownerReferences: Array.from({ length: 64 + excess }, (_, index) => owner({ uid: `u${index}` })) }),
@@ -41,8 +41,94 @@ const METADATA: [what: string, metadata: (excess: number) => object, message: Re
   ...ANNOTATIONS.map((name): [string, (excess: number) => object, RegExp] => [
     `annotation ${name}`,
     (excess) => ({ annotations: { [name]: 'x'.repeat(16_384 + excess) } }),
-    new RegExp(`annotation ${name} is longer than 16384 characters`),
+    new RegExp(`annotation ${name} is longer than 16384 bytes`),
   ]),
+];
+
+const strings = (count: number) => Array.from({ length: count }, (_, i) => `k${i}`);
+const map = (count: number, value: string) => Object.fromEntries(strings(count).map((key) => [`a/${key}`, value]));
+const affinity = (terms: readonly object[], more: object = {}) => ({
+  affinity: {
+    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms }, ...more },
+  },
+});
+const terms = (count: number, requirements: number, values: number) =>
+  Array.from({ length: count }, () => ({
+    matchExpressions: Array.from({ length: requirements }, () => ({
+      key: 'k',
+      operator: 'In',
+      values: strings(values),
+    })),
+  }));
+const preferred = (count: number) => terms(count, 1, 1).map((preference) => ({ weight: 1, preference }));
+
+/** The API server adds these to a pod that has none of them. */
+const DEFAULT_TOLERATIONS = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
+
+/** A spec that exceeds a limit by a number. A pod has its containers in addition. */
+const SPECS: [what: string, spec: (excess: number) => object, message: RegExp][] = [
+  ['entries of the node selector', (more) => ({ nodeSelector: map(512 + more, 'x') }), /nodeSelector: at most 512/],
+  ['required terms', (more) => affinity(terms(64 + more, 1, 1)), /at most 64 terms/],
+  [
+    'preferred terms',
+    (more) => affinity(terms(1, 1, 1), { preferredDuringSchedulingIgnoredDuringExecution: preferred(64 + more) }),
+    /at most 64 terms/,
+  ],
+  ['requirements', (more) => affinity([...terms(2, 100, 1), ...terms(1, 56 + more, 1)]), /at most 256 requirements/],
+  ['values', (more) => affinity([...terms(1, 4, 1000), ...terms(1, 1, 96 + more)]), /at most 4096 values/],
+  [
+    'tolerations',
+    (more) => ({
+      tolerations: [...DEFAULT_TOLERATIONS, ...strings(510 + more)].map((key) => ({ key, operator: 'Exists' })),
+    }),
+    /spec.tolerations: at most 512/,
+  ],
+  ['the scheduler’s name', (more) => ({ schedulerName: 's'.repeat(253 + more) }), /schedulerName: at most 253 bytes/],
+];
+const SPECS_OF_PODS: typeof SPECS = [
+  [
+    'containers',
+    (more) => ({ containers: strings(512 + more).map((name) => ({ name, image: 'none' })) }),
+    /spec.containers: at most 512/,
+  ],
+  [
+    'volumes',
+    (more) => ({ volumes: strings(1024 + more).map((name) => ({ name, emptyDir: {} })) }),
+    /spec.volumes: at most 1024/,
+  ],
+  [
+    'scheduling gates',
+    (more) => ({ schedulingGates: strings(64 + more).map((name) => ({ name })) }),
+    /spec.schedulingGates: at most 64/,
+  ],
+  [
+    'resources of a container',
+    (more) => ({
+      containers: [
+        { name: 'c', image: 'none', resources: { requests: map(512 + more, '1'), limits: map(512 + more, '1') } },
+      ],
+    }),
+    /resources: at most 512/,
+  ],
+];
+const SPECS_OF_VMIS: typeof SPECS = [
+  ['networks', (more) => ({ networks: strings(256 + more).map((name) => ({ name })) }), /spec.networks: at most 256/],
+  [
+    'the name of a definition',
+    (more) => ({ networks: [{ name: 'a', multus: { networkName: 'd'.repeat(317 + more) } }] }),
+    /definitions of 317/,
+  ],
+  [
+    'a quantity',
+    (more) => ({ domain: { resources: { requests: { cpu: `${'0'.repeat(63 + more)}1` } } } }),
+    /a quantity 64/,
+  ],
+  [
+    'a value of the node selector',
+    (more) => ({ nodeSelector: { a: 'x'.repeat(64 + more) } }),
+    /nodeSelector: a key may have 317 bytes and a value 64/,
+  ],
+  ['the start strategy', (more) => ({ startStrategy: 's'.repeat(64 + more) }), /startStrategy: at most 64/],
 ];
 
 describe('limits and reserved names of pods and VMIs, on a real API server', function () {
@@ -90,6 +176,28 @@ describe('limits and reserved names of pods and VMIs, on a real API server', fun
       });
     }
   }
+
+  for (const [kind, path, specs, objectOf] of [
+    ['a pod', PODS, [...SPECS, ...SPECS_OF_PODS], (spec: object) => podOf({ name: 'new' }, spec)],
+    ['a VMI', VMIS, [...SPECS, ...SPECS_OF_VMIS], (spec: object) => ({ ...vmi('new', {}), spec })],
+  ] as const) {
+    for (const [what, specOf, message] of specs) {
+      it(`${kind}: ${what}`, async () => {
+        await assert.rejects(client.create(path, objectOf(specOf(1)), DRY), ({ message: text }: Error) => {
+          assert.match(text, POLICY);
+          assert.match(text, message);
+          return true;
+        });
+        await client.create(path, objectOf(specOf(0)), DRY);
+      });
+    }
+  }
+
+  it('counts bytes, of which a text has at least as many as the daemons count', async () => {
+    const annotations = (count: number) => ({ annotations: { 'plumbline.dev/align': '\u{1f600}'.repeat(count) } });
+    await assert.rejects(client.create(PODS, pod('new', annotations(4097)), DRY), POLICY);
+    await client.create(PODS, pod('new', annotations(4096)), DRY);
+  });
 
   it('an object that is older than the policy can be changed and deleted', async () => {
     await client.patch(`${VMIS}/older`, MERGE, { metadata: { labels: { a: 'b' } } });

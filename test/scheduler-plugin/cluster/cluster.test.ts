@@ -13,6 +13,7 @@ import { until } from '../../support/until.ts';
 import { onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const NODES = '/api/v1/nodes';
+const PODS = '/api/v1/pods';
 const REPORTS = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces';
 const AGENTS = `${LEASES}/plumbline-system/leases`;
@@ -206,6 +207,31 @@ describe('the watches of the extender', () => {
     );
     const kinds = ['a', 'b'].map((uid) => state.reservations.of(uid)?.kind);
     assert.deepEqual([kinds, state.reservations.size], [['bound', 'bound'], 2]);
+  });
+
+  it('lose the pods that were deleted while the watch was lost, with the next list that does not contain them', async () => {
+    const on = (uid: string) => onNode(withUid(podOf('4'), uid, { resourceVersion: '2' }));
+    const lists: { bound: readonly object[]; all: readonly object[] } = { bound: [on('missed'), on('known')], all: [] };
+    const { api, cluster, state } = await start(({ path, query }) => {
+      if (path !== PODS) return { items: [] };
+      return { items: query['fieldSelector'] === undefined ? lists.all : lists.bound };
+    });
+    await until('the watch of pods', () => api.watched(PODS));
+    const catchUp = () => cluster.catchUp(new AbortController().signal);
+    const kinds = () => ['missed', 'known', 'promised'].map((uid) => state.reservations.of(uid)?.kind);
+    await catchUp();
+    api.push(PODS, 'ADDED', on('known'));
+    await until('the pod that the watch brings', () => cluster.pods.size === 1);
+    const pod = new NeedsReader('all').read(podOf('4'));
+    const places = new Map([['n2', { cpus: undefined, score: 0 }]]);
+    state.reservations.reserve({ namespace: 'default', uid: 'promised', pod, places, version: '1', expires: 1060 });
+    assert.deepEqual(kinds(), ['bound', 'bound', 'tentative']);
+    lists.bound = [];
+    await catchUp();
+    assert.deepEqual(kinds(), [undefined, 'bound', 'tentative'], 'one that the watch has may have started');
+    api.push(PODS, 'ERROR', { code: 410, reason: 'Expired', message: 'too old resource version' });
+    await until('the list without it', () => cluster.pods.size === 0);
+    assert.deepEqual(kinds(), [undefined, undefined, 'tentative']);
   });
 });
 const VMS = '/apis/kubevirt.io/v1/virtualmachines';

@@ -223,18 +223,19 @@ describe('shared predictions', () => {
     assert.deepEqual(since(), ['n1']);
   });
 
-  it('are not used if pods are about to leave a node with alignment', () => {
-    const assignments = [owned('ended', '1-2,9-10')];
+  it('are made again when other pods are about to leave a node with alignment', () => {
+    const assignments = [owned('ended', '1-2,9-10'), owned('other', '4,12')];
     for (const [more, times] of [
       [{}, 1],
       [SINGLE, 3],
     ] as const) {
-      const { ask, since } = predictionsOf({ n1: statusOf({ ...more, assignments }) }, { gone: ['ended'] });
-      for (let i = 0; i < 3; i++) assert.ok(ask(needsOf('4'), 'n1').fits);
+      const gone: string[] = [];
+      const { ask, since } = predictionsOf({ n1: statusOf({ ...more, assignments }) }, { gone });
+      for (const uid of [undefined, 'ended', 'other']) {
+        if (uid !== undefined) gone.push(uid);
+        for (let i = 0; i < 3; i++) assert.ok(ask(needsOf('4'), 'n1').fits);
+      }
       assert.equal(since().length, times);
     }
-    const stays = predictionsOf({ n1: statusOf({ ...SINGLE, assignments }) });
-    for (let i = 0; i < 3; i++) assert.ok(stays.ask(needsOf('4'), 'n1').fits);
-    assert.equal(stays.since().length, 1);
   });
 });
