@@ -3,7 +3,16 @@ import { bypassesOf } from './bypasses.ts';
 import type { Cause, VmFacts } from './facts.ts';
 import { REASONS, type Reason, type Stage, type Verdict, worst } from './reasons.ts';
 import { failedPod, rejectedBefore } from './rejected.ts';
-import { bringWebhookBack, checkVirtController, kubectl, type Remedy, readEvents, remedy, virtctl } from './remedy.ts';
+import {
+  bringWebhookBack,
+  checkVirtController,
+  kubectl,
+  type Remedy,
+  readEvents,
+  remedy,
+  restoreWebhook,
+  virtctl,
+} from './remedy.ts';
 import { pausedGuest, type RunningNeeds, runningPod } from './running.ts';
 import { startingPod } from './starting.ts';
 import { waitingPod } from './waiting.ts';
@@ -112,6 +121,7 @@ function noWord(facts: VmFacts, phase: string, why: string | undefined): Cause {
 
 const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[] = [
   [/failed calling webhook .*plumbline/, 'WebhookUnavailable', bringWebhookBack],
+  [/plumbline: .*without a decision/s, 'WebhookDenied', restoreWebhook],
   [/plumbline: /, 'WebhookDenied', () => remedy('correct-vm', 'change the VM as the webhook says')],
   [
     /exceeded quota/,

@@ -124,6 +124,13 @@ describe('the validation of a pod after all other webhooks', () => {
     assert.match(message, /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10"/);
   });
 
+  it('tells a launcher without a decision from one that another webhook changed', async () => {
+    const { code, message } = denialOf(await validationOf()(requestFor(podVector())));
+    assert.equal(code, 422);
+    assert.match(message, /without a decision of Plumbline: the API server did not call its mutating webhook/);
+    assert.doesNotMatch(message, /another webhook changed/);
+  });
+
   it('W14: refuses what the mutation refuses: a device of Plumbline’s without a decision', async () => {
     const pod = podVector();
     Object.assign(pod.spec.containers[0]!.resources.limits, { 'physnet.plumbline.dev/physnet1': '1' });
