@@ -99,12 +99,12 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   if (decision.outcome === 'refused') return refused(decision.code, decision.reason);
   if (decision.outcome === 'unchanged') return { allowed: true };
   const { containers } = decision.changes;
-  const [first] = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
-  if (first === undefined) return { allowed: true };
+  const changes = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
+  if (changes.length === 0) return { allowed: true };
   const isSeen = 'pod' in facts && facts.pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
   if (!isSeen) return refused(422, NOT_SEEN);
-  const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
-  return refused(422, `another webhook changed Plumbline’s decision: ${where}; retry, or configure it to run earlier`);
+  const where = changes.map(({ path, value }) => `${path.replaceAll('~1', '/')} should be ${JSON.stringify(value)}`);
+  return refused(422, `another webhook changed Plumbline’s decision: ${where.join(', ')}; retry, or configure it to run earlier`);
 }
 
 function validateResize(
