@@ -104,7 +104,10 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   const isSeen = 'pod' in facts && facts.pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
   if (!isSeen) return refused(422, NOT_SEEN);
   const where = changes.map(({ path, value }) => `${path.replaceAll('~1', '/')} should be ${JSON.stringify(value)}`);
-  return refused(422, `another webhook changed Plumbline’s decision: ${where.join(', ')}; retry, or configure it to run earlier`);
+  return refused(
+    422,
+    `another webhook changed Plumbline’s decision: ${where.join(', ')}; retry, or configure it to run earlier`,
+  );
 }
 
 function validateResize(
