@@ -1,7 +1,16 @@
 import type { Cause, VmFacts } from './facts.ts';
 import type { Reason } from './reasons.ts';
 import { rejectedBefore } from './rejected.ts';
-import { bringWebhookBack, checkVirtController, kubectl, type Remedy, readEvents, remedy, virtctl } from './remedy.ts';
+import {
+  bringWebhookBack,
+  checkVirtController,
+  kubectl,
+  type Remedy,
+  readEvents,
+  remedy,
+  restoreWebhook,
+  virtctl,
+} from './remedy.ts';
 
 export function withoutLauncher(facts: VmFacts): Cause {
   const { machine, instance } = facts;
@@ -33,6 +42,7 @@ function noWord(facts: VmFacts, phase: string, why: string | undefined): Cause {
 
 const DENIALS: readonly (readonly [RegExp, Reason, (facts: VmFacts) => Remedy])[] = [
   [/failed calling webhook .*plumbline/, 'WebhookUnavailable', bringWebhookBack],
+  [/plumbline: .*without a decision/s, 'WebhookDenied', restoreWebhook],
   [/plumbline: /, 'WebhookDenied', () => remedy('correct-vm', 'change the VM as the webhook says')],
   [
     /exceeded quota/,

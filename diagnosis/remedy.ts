@@ -75,6 +75,13 @@ export const bringWebhookBack = (): Remedy =>
     plumbline('doctor', 'webhook', 'certificates'),
   );
 
+export const restoreWebhook = (): Remedy =>
+  remedy(
+    'bring-webhook-back',
+    'restore what calls the webhook: nothing is wrong with the VM',
+    plumbline('doctor', 'installed', 'webhook'),
+  );
+
 export const bringSchedulerBack = (): Remedy =>
   remedy(
     'bring-scheduler-back',

@@ -78,6 +78,7 @@ export class ServingCertificate {
   async load(): Promise<SecureContextOptions> {
     const context = await loadCertificate(this.files);
     this.#loaded = textOf(context);
+    this.#logValidity(context);
     return context;
   }
 
@@ -112,9 +113,19 @@ export class ServingCertificate {
       if (textOf(context) === this.#loaded) return;
       await onChange(context);
       this.#loaded = textOf(context);
+      this.#logValidity(context);
     } catch (err) {
       this.#log.warn({ err }, 'reading the new certificate failed; keeping the old one');
     }
+  }
+
+  /** Such a certificate is presented all the same: the clock of this node may be the one that is wrong. */
+  #logValidity({ cert }: SecureContextOptions): void {
+    const { validFrom, validTo } = new X509Certificate(String(cert));
+    const now = Date.now();
+    if (Date.parse(validFrom) <= now && now < Date.parse(validTo)) return;
+    const { certFile } = this.files;
+    this.#log.error({ certFile, validFrom, validTo }, 'the serving certificate is expired or not valid yet');
   }
 
   /** Without a watch, the changes are read once a minute. */

@@ -19,6 +19,7 @@ export const SHARED_MESSAGES = {
   error: {
     'processing an object failed': 'report it, with the object',
     'accepting a connection failed': 'read `err`: memory or file descriptors are used up',
+    'the serving certificate is expired or not valid yet': 'renew it, or correct the clocks',
     'background work failed': 'report it',
     'metrics collection failed': 'report it',
     'shutdown deadline exceeded; exiting': 'report it if it repeats',

@@ -109,19 +109,71 @@ const PORTS: Readonly<Record<string, Readonly<Record<number, 'port' | 'probePort
   [`${AGENT}-dpu-host`]: { 8082: 'probePort' },
 };
 
+/** Kubernetes' defaults of a probe. */
+const PROBE_TIMEOUT_MILLISECONDS = 1000;
+const FAILURE_THRESHOLD = 3;
+const PROBE_PERIOD_MILLISECONDS = 5000;
+
+/**
+ * Whether a daemon answers /readyz, as its kubelet finds out. Owner: the daemon. Age: a period of its probe, or the time
+ * between two calls until it is ready for the first time. End: with the daemon.
+ */
+class Readiness {
+  readonly #daemon: DaemonProcess;
+  #isReady = false;
+  #failures = 0;
+  #probedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(daemon: DaemonProcess) {
+    this.#daemon = daemon;
+  }
+
+  /** By the last probe; starts the next one if it is due. */
+  get isReady(): boolean {
+    if (!this.#daemon.isAlive()) return false;
+    const now = performance.now();
+    if (!this.#isReady || now - this.#probedAt >= PROBE_PERIOD_MILLISECONDS) {
+      this.#probedAt = now;
+      void this.#probe();
+    }
+    return this.#isReady;
+  }
+
+  async #probe(): Promise<void> {
+    const port = this.#daemon.servedPorts()?.probePort;
+    const signal = AbortSignal.timeout(PROBE_TIMEOUT_MILLISECONDS);
+    const response =
+      port === undefined
+        ? undefined
+        : await fetch(`http://127.0.0.1:${port}/readyz`, { signal }).catch(() => undefined);
+    await response?.body?.cancel();
+    this.#failures = response?.ok ? 0 : this.#failures + 1;
+    if (response?.ok) this.#isReady = true;
+    else if (this.#failures >= FAILURE_THRESHOLD) this.#isReady = false;
+  }
+}
+
 const keyOf = (name: string, node = '') => `${name} ${node}`;
 
 const nameOf = ({ metadata }: KubePod) => metadata.labels?.['app.kubernetes.io/name'] ?? '';
 
 export class DaemonPods implements PodProcesses {
   readonly #daemons = new Map<string, DaemonProcess>();
+  readonly #readiness = new Map<DaemonProcess, Readiness>();
 
+  /** A daemon that is added again replaces the one before. */
   add(daemon: DaemonProcess, name: string, node?: string): void {
-    this.#daemons.set(keyOf(name, node), daemon);
+    const key = keyOf(name, node);
+    const before = this.#daemons.get(key);
+    if (before !== undefined) this.#readiness.delete(before);
+    this.#daemons.set(key, daemon);
+    this.#readiness.set(daemon, new Readiness(daemon));
   }
 
   isReady(pod: KubePod): boolean {
-    return pod.metadata.namespace !== NAMESPACE || this.#daemonOf(pod)?.isAlive() === true;
+    if (pod.metadata.namespace !== NAMESPACE) return true;
+    const daemon = this.#daemonOf(pod);
+    return daemon !== undefined && this.#readiness.get(daemon)?.isReady === true;
   }
 
   localPort(pod: KubePod, port: number): number | undefined {

@@ -20,7 +20,7 @@ Examples:
   plumbline doctor -o wide             # every object of each finding by name
   plumbline doctor -o json
 
-Reads only. Exit status: 0 nothing wrong, 1 something wrong, 2 wrong flags, 3 the cluster cannot be queried.`;
+Changes nothing: it reads, and asks the API server for a dry run of a new launcher. Exit status: 0 nothing wrong, 1 something wrong, 2 wrong flags, 3 the cluster cannot be queried.`;
 
 export function createCommand(): Command {
   const command = new Command('doctor')

@@ -1,5 +1,7 @@
+import type { X509Certificate } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
 import { Duplex, PassThrough } from 'node:stream';
+import { connect as connectTls } from 'node:tls';
 import { type KubeConfig, PortForward } from '@kubernetes/client-node';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
@@ -24,13 +26,26 @@ export interface PodRequestOptions {
 }
 
 /** Over a connection of its own. @throws KubeError with the refusal's status or 0; Error if the connection fails */
-export async function getFromPod(config: KubeConfig, target: PodPort, path: string, options: PodRequestOptions = {}) {
-  const { requestTimeout = DEADLINE_SECONDS, open = openPortForward } = options;
+export function getFromPod(config: KubeConfig, target: PodPort, path: string, options: PodRequestOptions = {}) {
+  return overPort(config, target, options, (stream) => getOver(stream, path));
+}
+
+/** The certificate that a pod's TLS server presents for a name, trusted or not. @throws as `getFromPod` */
+export function certificateOfPod(config: KubeConfig, target: PodPort, name: string, options: PodRequestOptions = {}) {
+  return overPort(config, target, options, (stream) => presentedOver(stream, name));
+}
+
+async function overPort<T>(
+  config: KubeConfig,
+  target: PodPort,
+  { requestTimeout = DEADLINE_SECONDS, open = openPortForward }: PodRequestOptions,
+  use: (stream: Duplex) => Promise<T>,
+): Promise<T> {
   const signal = AbortSignal.timeout(requestTimeout * 1000);
   try {
     const stream = await open(config, target, signal);
     try {
-      return await getOver(stream, path);
+      return await use(stream);
     } finally {
       stream.destroy();
     }
@@ -61,6 +76,22 @@ async function getOver(stream: Duplex, path: string): Promise<{ status: number; 
       .end();
   });
   return { status: response.statusCode ?? 0, text: await readText(response) };
+}
+
+function presentedOver(stream: Duplex, servername: string): Promise<X509Certificate> {
+  return new Promise((resolve, reject) => {
+    const lost = () => reject(stream.errored ?? new Error('the connection was closed'));
+    if (stream.destroyed) return lost();
+    stream.once('error', lost).once('close', lost);
+    // Nothing is sent: the certificate is read, and judged by the caller.
+    const socket = connectTls({ socket: stream, servername, rejectUnauthorized: false });
+    socket.once('error', reject).once('secureConnect', () => {
+      const certificate = socket.getPeerX509Certificate();
+      if (certificate === undefined) reject(new Error('the server presented no certificate'));
+      else resolve(certificate);
+    });
+    return undefined;
+  });
 }
 
 /** The used part of a WebSocket of the package `ws`. */

@@ -17,6 +17,8 @@ export interface ClusterAccess {
   readonly client: KubeClient;
   readonly config: KubeConfig;
   readonly namespace: string;
+  /** Context and server, for errors. */
+  readonly place: string;
   /** Seconds for each request over another connection; undefined: its default. */
   readonly requestTimeout?: number | undefined;
 }
@@ -52,20 +54,24 @@ function seconds(text: string): number {
 /** Lists are read concurrently, and the console keeps a watch of each of its kinds open besides its requests. */
 const MAX_CONNECTIONS = 12;
 
-/** Calls a function with a connection to the cluster, which is closed afterwards. @throws CliError, KubeError */
+/** Calls a function with a connection to the cluster, which is closed afterwards. @throws CliError, ClusterError */
 export async function usingCluster<T>(flags: ClusterFlags, use: (access: ClusterAccess) => Promise<T>): Promise<T> {
   // Not for --help or completion: these cost more than everything else of a command.
   const { findCluster } = await import('./connection.ts');
   const { accessOf } = await import('../../kube/kubeconfig.ts');
-  const { createKubeClient } = await import('../../kube/client.ts');
+  const { createKubeClient, KubeError } = await import('../../kube/client.ts');
+  const { ClusterError } = await import('./errors.ts');
   const config = findCluster(flags);
   const access = accessOf(config);
   // Reports invalid credentials before the first request.
   await access.requestOptions();
   const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, MAX_CONNECTIONS), flags);
   const namespace = flags.namespace ?? config.getContextObject(config.currentContext)?.namespace?.trim() ?? 'default';
+  const place = `context ${config.currentContext}, server ${access.server}`;
   try {
-    return await use({ client, config, namespace, requestTimeout: flags.requestTimeout });
+    return await use({ client, config, namespace, place, requestTimeout: flags.requestTimeout });
+  } catch (error) {
+    throw error instanceof KubeError ? new ClusterError(error, place) : error;
   } finally {
     await client.close();
   }

@@ -2,9 +2,23 @@ import { KubeError } from '../../kube/client.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { CliError, EXIT, type ExitStatus } from './exit-status.ts';
 
+/** A request to a cluster failed: which one, in the words of the kubeconfig. */
+export class ClusterError extends PlumblineError {
+  declare readonly cause: KubeError;
+  readonly place: string;
+
+  constructor(cause: KubeError, place: string) {
+    super('cluster', cause.message, { cause });
+    this.place = place;
+  }
+}
+
 /** The message and status for anything that was thrown. Only an unexpected error ends with 1. */
 export function endingOf(error: unknown): { readonly line: string; readonly status: ExitStatus } {
   if (error instanceof CliError) return { line: error.message, status: error.status };
+  if (error instanceof ClusterError) {
+    return { line: `${kubeLine(error.cause)} (${error.place})`, status: EXIT.unreachable };
+  }
   if (error instanceof KubeError) return { line: kubeLine(error), status: EXIT.unreachable };
   if (error instanceof PlumblineError) {
     // An unusable kubeconfig is an unreachable cluster.

@@ -42,7 +42,9 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
   const names = new Set(topologies.map(({ metadata }) => metadata.name ?? ''));
   const absent = selection.filter((name) => !names.has(name));
   if (absent.length > 0) {
-    throw notFound(`node ${absent[0]} does not report its topology (kubectl get ntopo lists those that do)`);
+    const which =
+      absent.length === 1 ? `node ${absent[0]} does not report its` : `nodes ${absent.join(', ')} do not report their`;
+    throw notFound(`${which} topology (kubectl get ntopo lists those that do)`);
   }
   const chosen =
     selection.length === 0 ? topologies : topologies.filter(({ metadata }) => selection.includes(metadata.name ?? ''));

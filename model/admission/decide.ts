@@ -128,7 +128,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   return conclude(facts, changes, findings);
 }
 
-/** If the findings contain errors, it refuses the pod and the first one is the reason. */
+/** If the findings contain errors, it refuses the pod with all of them as the reason, and the code of the first. */
 function conclude(
   facts: LauncherFacts | OrdinaryFacts,
   changes: PodChange,
@@ -140,7 +140,8 @@ function conclude(
   const notes = [...of('warning'), ...of('information'), ...scheduling.findings];
   const [error] = errors;
   if (error !== undefined) {
-    const { message: reason, status: code = 422 } = error;
+    const { status: code = 422 } = error;
+    const reason = errors.map(({ message }) => message).join('; ');
     return { outcome: 'refused', code, reason, findings: [...errors, ...notes] };
   }
   return { outcome: 'changed', changes: { ...changes, scheduler: scheduling.set }, findings: notes };

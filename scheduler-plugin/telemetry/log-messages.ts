@@ -25,7 +25,7 @@ export const EXTENDER_MESSAGES = {
     'patching a Node failed; retrying': 'check permissions and the API server',
     'reading recently bound pods failed': 'check the API server',
     'extender call refused': 'wait for its caches; if it lasts, check the API server',
-    'malformed extender call refused': 'find the caller, which is no kube-scheduler',
+    'malformed extender call refused': 'find the caller',
   },
   error: { 'extender call failed': 'report it' },
 } as const;

@@ -101,7 +101,7 @@ describe('reports an error in one line, with the next step', function () {
       [
         'no listener',
         () => ['--kubeconfig', kubeconfig('dead', kubeconfigOf({ server: 'https://127.0.0.1:1' }))],
-        /cannot reach the cluster .*nothing listens there/,
+        /cannot reach the cluster .*nothing listens there.* \(context here, server https:\/\/127\.0\.0\.1:1\)\n$/,
       ],
       [
         'an unresolvable name',
@@ -146,7 +146,7 @@ describe('reports an error in one line, with the next step', function () {
         'denied access',
         ['top'],
         failure(403, 'Forbidden', 'nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource'),
-        /not allowed: nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource; ask for the permissions in docs\/reference\/cli-doctor.md/,
+        /not allowed: nodetopologies.plumbline.dev is forbidden: User "me" cannot list resource; ask for the permissions in docs\/reference\/cli-doctor.md \(context here, server http/,
       ],
       [
         'a missing definition',

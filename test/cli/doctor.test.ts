@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
 import { byCause } from '../../cli/doctor/causes.ts';
 import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
@@ -168,6 +169,8 @@ const GOOD: DoctorFacts = {
   endpoints: { value: [slice('plumbline-webhook')] },
   webhookSecret: { value: secretOf('plumbline-webhook') },
   deployments: { value: [scheduler()] },
+  review: { result: 'reviewed' },
+  presented: { value: [] },
   systemPods: partsOf(':0.3.1', ':0.3.1', ':0.3.1'),
   command: '0.3.1',
   migrations: { value: [] },
@@ -269,6 +272,11 @@ const certificate = (cert?: string, ca?: { readonly cert: string }) => ({
 });
 const OTHER_CERT = other.issue(['plumbline-webhook.plumbline-system.svc']).cert;
 const CA_OF_60_DAYS = createCertificateAuthority('plumbline-ca', { days: 60 });
+/** A replica with a certificate of its own, issued these days from now for a day. */
+const presentedFor = (days: number): Partial<DoctorFacts> => {
+  const { cert } = createCertificateAuthority('x', { now: NOW + days * 86_400_000, days: 1 }).issue(['x']);
+  return { presented: { value: [{ pod: 'webhook-1', certificate: new X509Certificate(cert) }] } };
+};
 const MASKS_ONLY = { matchConditions: [{ expression: "'plumbline.dev/cpu-mask' in object.metadata.annotations" }] };
 const WITHOUT_FINAL = configuration('plumbline-webhook', {
   name: 'vms.plumbline.dev',
@@ -339,12 +347,38 @@ const CASES: Readonly<Record<string, readonly Finds[]>> = {
       /final.plumbline.dev is missing/,
     ],
     ['no replica ready', { endpoints: { value: [slice('plumbline-webhook', false)] } }, /no replica of/, 'error'],
+    [
+      'replicas that are ready and do not answer',
+      { review: { result: 'failed', webhook: 'launcher.plumbline.dev', why: 'context deadline exceeded' } },
+      /calls webhook launcher.plumbline.dev without success: context deadline exceeded/,
+      'error',
+      /cannot create launchers/,
+    ],
+    [
+      'a certificate that the API server does not accept',
+      { review: { result: 'failed', webhook: 'launcher.plumbline.dev', why: 'tls: x509: certificate has expired' } },
+      /without success: tls: x509: certificate has expired/,
+      'error',
+    ],
   ],
   certificates: [
     ['a missing Secret', { webhookSecret: ABSENT }, /no secret plumbline-webhook-tls/, 'error'],
     ['another name', { webhookSecret: { value: secretOf('x') } }, /not for plumbline-webhook.plumbline/, 'error'],
     ['another CA', certificate(OTHER_CERT), /CA bundle of launcher.plumbline.dev does not match/, 'error'],
     ['a CA that was not renewed', certificate(undefined, CA_OF_60_DAYS), /-tls expires in \d+ days/, 'warning'],
+    [
+      'an old certificate that a replica presents',
+      presentedFor(-2),
+      /pod webhook-1 presents a certificate that has expired/,
+      'error',
+    ],
+    ['one of the future', presentedFor(2), /pod webhook-1 presents a certificate that is not valid yet/, 'error'],
+    [
+      'a renewed one that a replica has not loaded',
+      { now: NOW + 3_600_000, ...presentedFor(0) },
+      /pod webhook-1 presents a certificate that is not the one in the secret/,
+      'warning',
+    ],
     ['expired', { now: NOW + 20 * 365 * 86_400_000 }, /has expired/, 'error'],
   ],
   extender: [

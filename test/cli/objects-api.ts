@@ -11,7 +11,7 @@ export type Objects = Readonly<Record<string, readonly ApiObject[]>>;
 /** A read-only API server: objects, lists, label and field selectors. A kind without a list is not installed. */
 export function createObjectsApi(objects: Objects): KubeClient {
   const refuse = async () => {
-    throw new Error('nothing is written here');
+    throw new KubeError(405, 'MethodNotAllowed', 'nothing is written here');
   };
   return {
     async get(path, { query = {} } = {}) {

@@ -333,6 +333,14 @@ export const STATE_TABLE: readonly StateCase[] = [
     denied('admission webhook "launcher.plumbline.dev" denied the request: plumbline: the CPU mask'),
   ),
   one(
+    'the API server does not call the mutating webhook',
+    ['no-launcher', 'broken', 'WebhookDenied'],
+    ['bring-webhook-back'],
+    denied(
+      'admission webhook "final.plumbline.dev" denied the request: plumbline: the pod is without a decision of Plumbline',
+    ),
+  ),
+  one(
     'over the quota, counting padding and side containers',
     ['waiting', 'broken', 'QuotaExceeded'],
     ['raise-quota'],

@@ -277,6 +277,8 @@ describe('plumbline top', () => {
       const { status, stderr } = await top('worker-7');
       assert.equal(status, 4);
       assert.match(stderr, /^plumbline: node worker-7 does not report its topology.*\n$/);
+      const both = await top('worker-7', 'worker-8');
+      assert.match(both.stderr, /^plumbline: nodes worker-7, worker-8 do not report their topology.*\n$/);
     });
   });
 });

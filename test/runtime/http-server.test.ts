@@ -140,6 +140,28 @@ describe('a certificate whose directory cannot be watched', () => {
     assert.ok(lines.length > 0, 'the missing files are in the log');
   });
 });
+describe('a certificate outside its validity', () => {
+  const temp = tempDirectories();
+  const DAY = 86_400_000;
+
+  for (const [title, now, messages] of [
+    ['expired', Date.now() - 3 * DAY, ['the serving certificate is expired or not valid yet']],
+    ['of the future', Date.now() + 3 * DAY, ['the serving certificate is expired or not valid yet']],
+    ['valid', Date.now(), []],
+  ] as const) {
+    it(`is loaded, and its fault is logged as an error: ${title}`, async () => {
+      const folder = temp();
+      const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+      const { cert, key } = authority.issue(['localhost'], { now, days: 1 });
+      replaceFile(files.certFile, cert);
+      replaceFile(files.keyFile, key);
+      const { log, lines } = recordingLogger();
+      await new ServingCertificate(files, log).load();
+      const errors = lines.filter(({ level }) => level === 50).map(({ msg }) => msg);
+      assert.deepEqual(errors, messages);
+    });
+  }
+});
 describe('an HTTP server that stops', () => {
   it('finishes a request in progress and closes kept-alive connections', async () => {
     const server = new HttpServer({

@@ -89,15 +89,25 @@ export function createPodValidation(options: GatherOptions): Review {
   };
 }
 
+const NOT_SEEN =
+  'the pod is without a decision of Plumbline: the API server did not call its mutating webhook for this pod, or ' +
+  `another webhook removed ${DECISION_ANNOTATION}; plumbline doctor installed webhook finds out`;
+
 async function validateNew(request: AdmissionRequest, options: GatherOptions): Promise<AdmissionAnswer> {
-  const decision = decide(await gather(request, options));
+  const facts = await gather(request, options);
+  const decision = decide(facts);
   if (decision.outcome === 'refused') return refused(decision.code, decision.reason);
   if (decision.outcome === 'unchanged') return { allowed: true };
   const { containers } = decision.changes;
-  const [first] = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
-  if (first === undefined) return { allowed: true };
-  const where = `${first.path.replaceAll('~1', '/')} should be ${JSON.stringify(first.value)}`;
-  return refused(422, `another webhook changed Plumbline’s decision: ${where}; retry, or configure it to run earlier`);
+  const changes = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
+  if (changes.length === 0) return { allowed: true };
+  const isSeen = 'pod' in facts && facts.pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
+  if (!isSeen) return refused(422, NOT_SEEN);
+  const where = changes.map(({ path, value }) => `${path.replaceAll('~1', '/')} should be ${JSON.stringify(value)}`);
+  return refused(
+    422,
+    `another webhook changed Plumbline’s decision: ${where.join(', ')}; retry, or configure it to run earlier`,
+  );
 }
 
 function validateResize(

@@ -10,7 +10,7 @@ export const WEBHOOK_MESSAGES = {
   warn: {
     'launcher refused': 'correct the VM as `reason` says',
     'unreadable pod refused': 'correct the pod as `reason` says',
-    'request refused': 'find the caller, which is no API server',
+    'request refused': 'find the caller',
     'webhook not active': 'remove the cause; VMs start without Plumbline',
     'implausible node reports ignored': 'run `plumbline doctor agents`',
     'reading a NetworkAttachmentDefinition failed': 'check the API server',

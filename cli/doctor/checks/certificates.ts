@@ -11,12 +11,15 @@ const SOON = 7 * SECONDS_PER_DAY;
 /** The CA is renewed years before it expires, and callers have copies of it. */
 const CA_SOON = 90 * SECONDS_PER_DAY;
 
+/** Within which a kubelet writes a renewed Secret into a pod, and the webhook reads it. */
+const RELOAD_MILLISECONDS = 5 * 60_000;
+
 const decoded = (base64 = '') => certificatesOf(Buffer.from(base64, 'base64').toString('latin1'));
 
 const renew = (name: string) =>
   fix('find out why it is not renewed, and whether cert-manager runs', inSystem('describe', 'certificate', name));
 
-const RENEW = renew(WEBHOOK);
+export const RENEW = renew(WEBHOOK);
 
 const CERTIFICATE = { cause: 'certificate' } as const;
 
@@ -31,6 +34,7 @@ export function checkCertificates(facts: DoctorFacts): AreaReport {
       .flatMap(({ name, clientConfig: { caBundle } }) => (caBundle ? [[name, caBundle] as const] : [])),
   );
   const cert = checkSecret(notes, webhookSecret, now);
+  checkPresented(notes, facts, cert);
   for (const [name, bundle] of bundles) {
     const cas = decoded(bundle);
     if (cas.length === 0) {
@@ -44,6 +48,29 @@ export function checkCertificates(facts: DoctorFacts): AreaReport {
   }
   return notes.report;
 }
+
+/** A replica presents what it has loaded, which need not be what the Secret has. */
+function checkPresented(notes: Notebook, { presented, now }: DoctorFacts, inSecret: X509Certificate | undefined): void {
+  for (const { pod, certificate } of notes.value(presented, `certificates that replicas of ${WEBHOOK} present`) ?? []) {
+    if (certificate.fingerprint256 === inSecret?.fingerprint256) continue;
+    const { validFrom, validTo } = certificate;
+    const what = `pod ${pod} presents a certificate that`;
+    const rejected = 'callers reject it, so launchers cannot be created through this replica';
+    const reload = fix(
+      `replace the replica if it does not load the certificate of the secret ${WEBHOOK}-tls within two minutes`,
+      inSystem('logs', pod, '--tail=20'),
+      inSystem('delete', 'pod', pod),
+    );
+    if (Date.parse(validTo) <= now) notes.error(`${what} has expired (${validTo})`, rejected, reload, CERTIFICATE);
+    else if (Date.parse(validFrom) > now) {
+      notes.error(`${what} is not valid yet (${validFrom})`, rejected, reload, CERTIFICATE);
+    } else if (inSecret !== undefined && now - Date.parse(inSecret.validFrom) > RELOAD_MILLISECONDS) {
+      const old = 'callers will reject it when it expires, or when its CA is no longer in the CA bundle';
+      notes.warning(`${what} is not the one in the secret ${WEBHOOK}-tls`, old, reload);
+    }
+  }
+}
+
 const RENEW_CA = renew('plumbline-ca');
 
 function checkSecret(notes: Notebook, read: Read<TlsSecret>, now: number): X509Certificate | undefined {

@@ -2,9 +2,11 @@ import { kubectl } from '../../../diagnosis/remedy.ts';
 import { countText } from '../../../model/amounts.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import { oneLine } from '../../support/errors.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
+import { RENEW } from './certificates.ts';
 import { type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 import { applyAgain } from './installation.ts';
 
@@ -41,8 +43,29 @@ export function checkWebhook(facts: DoctorFacts): AreaReport {
       { cause: 'webhook-away', ...(called && { meanwhile: BREAK_GLASS }) },
     );
   } else if (ready.length > 0) notes.seen(`${countText(ready.length, 'replica')} ready`);
+  if (launcher && called) checkReview(notes, facts);
   checkAlignCpus(notes, facts);
   return notes.report;
+}
+
+/** The API server has just called it, over the network and with the certificate that it presents. */
+function checkReview(notes: Notebook, { review }: DoctorFacts): void {
+  if (review.result === 'reviewed') notes.seen('the API server gets an answer for a new launcher (dry run)');
+  else if (review.result === 'refused') notes.unseen(`a dry run of a launcher (${oneLine(review.why)})`);
+  else {
+    const { webhook, why } = review;
+    const hangs = /deadline exceeded|timeout|timed out/i.test(why);
+    const todo = hangs
+      ? fix('restart its pods if they hang', inSystem('rollout', 'restart', `deployment/${OURS}`))
+      : fix('find out why', inSystem('get', 'pods', '-o', 'wide'), inSystem('logs', `deploy/${OURS}`));
+    const cause = /x509|certificate/i.test(why) ? 'certificate' : 'webhook-away';
+    notes.error(
+      `the API server calls webhook ${webhook} without success: ${oneLine(why)}`,
+      'it cannot create launchers that use Plumbline',
+      cause === 'certificate' ? RENEW : todo,
+      { cause, meanwhile: BREAK_GLASS },
+    );
+  }
 }
 
 function checkRequired(notes: Notebook, facts: DoctorFacts, launcher: Webhook | undefined, ready: number): boolean {

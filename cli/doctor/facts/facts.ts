@@ -21,6 +21,7 @@ import {
   tlsSecret,
   webhookConfiguration,
 } from './objects.ts';
+import { presentedCertificates, reviewLauncher } from './webhook-calls.ts';
 
 export type Read<T> =
   | { readonly value: T; readonly missing?: undefined }
@@ -37,6 +38,8 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
   const { client } = cluster;
   const list = <T>(path: string, schema: Parameters<typeof readAll<T>>[2], query = {}): Promise<Read<readonly T[]>> =>
     tolerant(readAll(client, path, schema, query));
+  const systemPods = list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod);
+  const presented = systemPods.then((pods) => presentedCertificates(cluster, pods));
   const object = <T>(path: string, schema: Parameters<typeof readOne<T>>[2]) => tolerant(readOne(client, path, schema));
   const facts = await settled({
     nodes: readAll(client, ...NODES),
@@ -52,7 +55,9 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     endpoints: list(`/apis/discovery.k8s.io/v1/namespaces/${NAMESPACE}/endpointslices`, endpointSlice),
     webhookSecret: object(`${SECRETS}/plumbline-webhook-tls`, tlsSecret),
     deployments: list(`/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),
-    systemPods: list(`/api/v1/namespaces/${NAMESPACE}/pods`, systemPod),
+    systemPods,
+    review: reviewLauncher(client),
+    presented,
     schedulerElection: tolerant(readElection(client, SCHEDULER_LEASE, now)),
     apiVersion: tolerant(readOne(client, '/version', apiVersion).then((version) => version?.gitVersion)),
     extender: extenderSays(cluster),

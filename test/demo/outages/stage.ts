@@ -63,6 +63,10 @@ export async function startOutageStage(createCluster: (options: ClusterOptions) 
     return {
       cluster,
       installed,
+      ovs,
+      pods,
+      directory,
+      kubeconfig,
       console: console_,
       /** Runs the command against the cluster. */
       plumbline: (...args: string[]) => run(program, args, kubeconfig),

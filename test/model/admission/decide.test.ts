@@ -90,6 +90,20 @@ const CASES: [what: string, facts: PodFacts, decision: string][] = [
   ['a mask with more entries than vCPUs', masked('0:1:2', '200m', '1'), 'refused 422; error cpu-mask'],
   ['a mask on CPUs of its own', masked('1:2', '2', '2'), 'refused 422; error cpu-mask'],
   [
+    'two errors: a container that costs the CPUs, and a device that only Plumbline may request',
+    launcher(
+      {
+        containers: [
+          compute(),
+          container('mesh', '100m', '200m'),
+          container('side', '1', '1', { 'physnet.plumbline.dev/a': '1' }),
+        ],
+      },
+      { owner: found(cluster([kind(2)])) },
+    ),
+    'refused 422; error not-guaranteed; error reserved; warning misaligned-container',
+  ],
+  [
     'several findings, errors first and the scheduler last',
     launcher(
       { containers: [compute(), container('side', '1'), container('mesh', '100m', '200m')], schedulerName: 'volcano' },
@@ -103,9 +117,10 @@ describe('the decision about a pod', () => {
     it(`${what}: ${expected}`, () => {
       const decision = decide(facts);
       assert.equal([outcomeOf(decision), ...decision.findings.map(brief)].join('; '), expected);
-      // A pod is refused if and only if there is an error, with the first one.
-      const [error] = decision.findings.filter(({ severity }) => severity === 'error');
-      assert.equal(decision.outcome === 'refused' ? decision.reason : undefined, error?.message);
+      // A pod is refused if and only if there is an error, with all of them.
+      const errors = decision.findings.filter(({ severity }) => severity === 'error');
+      const reason = errors.length === 0 ? undefined : errors.map(({ message }) => message).join('; ');
+      assert.equal(decision.outcome === 'refused' ? decision.reason : undefined, reason);
     });
   }
 

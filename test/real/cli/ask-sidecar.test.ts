@@ -125,7 +125,10 @@ describe('explain, doctor and the console with the extender in kube-scheduler’
     for (const args of [['top'], ['explain', 'pod', 'waits'], ['simulate', '--vm', '4c2t'], ['doctor']]) {
       const { status, stderr } = await plumbline(args, { kubeconfig });
       assert.equal(status, 3, args.join(' '));
-      assert.match(stderr, /^plumbline: .*not allowed: .*cannot (list|get) resource "\w+".*cli-doctor.md\n$/);
+      assert.match(
+        stderr,
+        /^plumbline: .*not allowed: .*cannot (list|get) resource "\w+".*cli-doctor.md \(context .*\)\n$/,
+      );
     }
   });
 

@@ -115,13 +115,20 @@ describe('the routing of launchers without another decision', () => {
     it(`admits ${what}`, async () => assert.deepEqual(await route(requestFor(pod)), { allowed: true }));
 });
 describe('the validation of a pod after all other webhooks', () => {
-  it('admits a pod that matches the decision, and names a change that another webhook reverted', async () => {
+  it('admits a pod that matches the decision, and names every change that another webhook reverted', async () => {
     const once = patched(podVector(), await mutationOf()(requestFor(podVector())));
     assert.deepEqual(await validationOf()(requestFor(once)), { allowed: true });
     setCpu(once, '9');
     const { code, message } = denialOf(await validationOf()(requestFor(once)));
     assert.equal(code, 422);
-    assert.match(message, /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10"/);
+    assert.match(message, /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10", .*limits\/cpu should be "10"; retry/);
+  });
+
+  it('tells a launcher without a decision from one that another webhook changed', async () => {
+    const { code, message } = denialOf(await validationOf()(requestFor(podVector())));
+    assert.equal(code, 422);
+    assert.match(message, /without a decision of Plumbline: the API server did not call its mutating webhook/);
+    assert.doesNotMatch(message, /another webhook changed/);
   });
 
   it('W14: refuses what the mutation refuses: a device of Plumbline’s without a decision', async () => {
