@@ -119,7 +119,7 @@ export class ServingCertificate {
     }
   }
 
-  /** Such a certificate is presented all the same: the clock of this node may be the one that is wrong. */
+  /** Such a certificate is presented nevertheless: the clock of this node may be the one that is wrong. */
   #logValidity({ cert }: SecureContextOptions): void {
     const { validFrom, validTo } = new X509Certificate(String(cert));
     const now = Date.now();

@@ -26,7 +26,7 @@ export function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => 
       const late = isComplete
         ? (silenceOf(watches, now()) ?? cacheProblem(Object.fromEntries(watches), now()))
         : undefined;
-      const why = ([...new Set(problems.values())].join('; ') || late);
+      const why = [...new Set(problems.values())].join('; ') || late;
       if (why === undefined) {
         since = undefined;
         return undefined;

@@ -334,7 +334,7 @@ export const STATE_TABLE: readonly StateCase[] = [
   ),
   one(
     'the API server does not call the mutating webhook',
-    ['no-launcher', 'broken', 'WebhookDenied'],
+    ['waiting', 'broken', 'WebhookDenied'],
     ['bring-webhook-back'],
     denied(
       'admission webhook "final.plumbline.dev" denied the request: plumbline: the pod is without a decision of Plumbline',

@@ -97,7 +97,7 @@ class Commands {
     return explained.catch((error: Error) => error.message);
   }
 
-  /** All other areas. One run at a time, whoever asks: with a hung webhook it takes ten seconds. */
+  /** All other areas. One run at a time for all callers: with a hung webhook it takes ten seconds. */
   doctor(): Promise<readonly string[]> {
     this.#findings ??= this.#examine()
       .catch((error: Error) => [error.message])

@@ -134,7 +134,7 @@ export const LANES: readonly (readonly Break[])[] = [
       doctor: /^webhook: the webhooks are switched off: there is no RoleBinding/,
     },
     {
-      // A connection that the API server has open goes on: only who connects sees the certificate.
+      // A connection that the API server has open continues: only who connects sees the certificate.
       name: 'certificate expired',
       seconds: 0,
       inflict: certificate(-3),

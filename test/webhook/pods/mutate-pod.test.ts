@@ -121,7 +121,10 @@ describe('the validation of a pod after all other webhooks', () => {
     setCpu(once, '9');
     const { code, message } = denialOf(await validationOf()(requestFor(once)));
     assert.equal(code, 422);
-    assert.match(message, /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10", .*limits\/cpu should be "10"; retry/);
+    assert.match(
+      message,
+      /another webhook .*\/spec\/containers\/0\/resources\/requests\/cpu should be "10", .*limits\/cpu should be "10"; retry/,
+    );
   });
 
   it('tells a launcher without a decision from one that another webhook changed', async () => {
