@@ -22,7 +22,9 @@ export function App() {
         Skip to the list
       </button>
       <Header />
-      <Banner />
+      <aside aria-label="Notices">
+        <Banner />
+      </aside>
       <main class={classes.filter(Boolean).join(' ')}>
         <h1 class="unseen">Plumbline console</h1>
         <Summary />

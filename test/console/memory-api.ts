@@ -28,6 +28,8 @@ interface Watch {
   end(): void;
 }
 
+const NEWS_MILLISECONDS = 5000;
+
 export function createMemoryApi(): MemoryApi {
   const kinds = new Map(
     Object.values(KINDS).map(({ path }) => [
@@ -60,6 +62,12 @@ export function createMemoryApi(): MemoryApi {
     const stamped = { ...object, metadata: { ...object.metadata, resourceVersion: String(++version) } };
     for (const watch of kinds.get(KINDS[kind].path)?.open ?? []) watch.push({ type, object: stamped });
   };
+  // In place of the Leases that agents renew: a watch without any news is one that hangs.
+  const news = () => {
+    const bookmark = { type: 'BOOKMARK', object: { metadata: { resourceVersion: String(version) } } };
+    for (const { open } of kinds.values()) for (const watch of open) watch.push(bookmark);
+  };
+  setInterval(news, NEWS_MILLISECONDS).unref();
   const refuse = async () => {
     throw new Error('the console writes nothing');
   };
