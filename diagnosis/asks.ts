@@ -29,7 +29,9 @@ export function asksOf(pod: ExplainedPod, vmi?: ExplainedVmi) {
   const containers = request.containers.filter(({ cpus }) => cpus > 0).map(({ name, cpus }) => ({ name, cpus }));
   const padding = paddingOf(pod.metadata);
   const owned = containers.map(({ name, cpus }) => `${countText(cpus, 'dedicated CPU')} for ${name}`).join(', ');
-  const text = [containers.length === 0 ? 'no dedicated CPUs' : owned];
+  const without =
+    vmi?.spec.domain.cpu?.dra === undefined ? 'no dedicated CPUs' : 'the CPUs of a claim (domain.cpu.dra)';
+  const text = [containers.length === 0 ? without : owned];
   const compute = containers.find(({ name }) => name === 'compute');
   const composition = compute && compositionOf(vmi, compute.cpus, padding);
   if (composition !== undefined) text[0] += ` (${composition})`;

@@ -24,6 +24,12 @@ const SHARED: Cause = {
   ],
 };
 
+const OF_CLAIM: Cause = {
+  reason: 'SharedCpus',
+  text: 'this VM gets its CPUs from a claim (domain.cpu.dra), which Plumbline neither pads nor predicts',
+  remedies: [],
+};
+
 export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds): Cause[] {
   const exclusive = isExclusive(needs);
   const masked = needs.mask !== undefined;
@@ -32,7 +38,9 @@ export function bypassesOf(facts: VmFacts, pod: PodShape, needs: PlacementNeeds)
     ...withoutDevice(facts, pod),
     ...(exclusive || masked ? unasked(facts, pod) : []),
     // A mask is for VMs without dedicated CPUs.
-    ...(pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive && !masked ? [SHARED] : []),
+    ...(pod.metadata.labels?.['kubevirt.io'] === 'virt-launcher' && !exclusive && !masked
+      ? [facts.instance?.hasCpusOfClaim ? OF_CLAIM : SHARED]
+      : []),
   ];
 }
 

@@ -31,6 +31,8 @@ export interface InstanceFacts {
   readonly deleting?: boolean | undefined;
   /** Changes of the running VM that take effect with its next migration. */
   readonly changes?: readonly string[] | undefined;
+  /** Its CPUs are those of a claim (domain.cpu.dra), which its launcher does not request. */
+  readonly hasCpusOfClaim?: boolean | undefined;
   /** The node that it is asked to leave: by a drain, or by another eviction. */
   readonly evacuatedFrom?: string | undefined;
 }

@@ -46,7 +46,7 @@ export const REASONS = {
   NotDecided: row('degraded', 'not seen by the webhook: nothing enforces the requested alignment'),
   ExtenderNotAsked: row('degraded', 'with a scheduler that does not call the extender'),
   OtherScheduler: row('waiting', 'with another scheduler'),
-  SharedCpus: row('ok', 'without dedicated CPUs'),
+  SharedCpus: row('ok', 'without CPUs from the CPU manager'),
 
   // On a node, not started.
   Starting: row('waiting', 'starting'),

@@ -44,7 +44,10 @@ function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {
   const { node } = facts;
   if (node === undefined) return [{ reason: 'Running', text: `on ${at}`, remedies: [] }];
   if (needs.mask !== undefined) return byLastReport(node, at, [maskedVm(facts, at)]);
-  if (!isExclusive(needs)) return [{ reason: 'SharedCpus', text: `on ${at}, on shared CPUs`, remedies: [] }];
+  if (!isExclusive(needs)) {
+    const which = facts.instance?.hasCpusOfClaim ? 'with the CPUs of its claim' : 'on shared CPUs';
+    return [{ reason: 'SharedCpus', text: `on ${at}, ${which}`, remedies: [] }];
+  }
   const { host, assigned } = node;
   if (host === undefined || assigned.length === 0) {
     const text = `on ${at}; no agent reports its CPUs`;

@@ -20,6 +20,8 @@ export const virtualMachineInstance = z.object({
           threads: z.number().int().nonnegative().optional(),
           dedicatedCpuPlacement: z.boolean().optional(),
           isolateEmulatorThread: z.boolean().optional(),
+          /** The claim and request that give it its CPUs (KubeVirt's gate CPUsWithDRA). */
+          dra: orUndefined(z.object({})),
           numa: orUndefined(z.object({ guestMappingPassthrough: orUndefined(z.object({})) })),
         }),
       ),

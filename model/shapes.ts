@@ -87,6 +87,8 @@ export interface GuestCpu {
   readonly threads?: number | undefined;
   readonly dedicatedCpuPlacement?: boolean | undefined;
   readonly isolateEmulatorThread?: boolean | undefined;
+  /** Its CPUs come from a claim: they are not in the launcher's requests. */
+  readonly dra?: object | undefined;
   readonly numa?: { readonly guestMappingPassthrough?: object | undefined } | undefined;
 }
 

@@ -129,7 +129,7 @@ export function factsOf(subject: Subject, now: number): VmFacts {
     name: vmi?.metadata.name ?? name,
     kind: isPod ? 'pod' : kindOf(vmi, vm),
     machine: vm && machineFacts(vm, now),
-    instance: vmi && instanceFacts(vmi),
+    instance: vmi && { ...instanceFacts(vmi), hasCpusOfClaim: vmi.spec.domain.cpu?.dra !== undefined },
     migration: vmi && migrationFacts(vmi.status?.migrationState, migrations),
     rejection: rejectionFacts(rejections, now),
     now,

@@ -1,6 +1,7 @@
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { countText, cpusText } from '../../model/amounts.ts';
+import { CPUS_FROM_CLAIM } from '../../model/launcher/annotation.ts';
 import { withoutThreads } from '../../model/launcher/cpus.ts';
 import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
@@ -45,7 +46,7 @@ export async function run(flags: SimulateFlags): Promise<void> {
   for (const text of flags.vm) parseShape(text);
   const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
   const { nodes, topology = TOPOLOGY } = flags;
-  const { demands, places, notes } =
+  const { demands, places, notes, isComplete } =
     nodes === undefined
       ? await usingCluster(flags, async ({ client }) =>
           prepare(flags.vm, files, await readScene(client, Date.now()), client),
@@ -63,7 +64,7 @@ export async function run(flags: SimulateFlags): Promise<void> {
     ...threadNotes(result, demands, places.hosts),
     ...places.notes,
   ];
-  const fits = !result.vms.some(isShort);
+  const fits = isComplete && !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, allNotes), {
     text: ({ width }, wide) => simulationLines(result, allNotes, width, wide),
   });
@@ -90,11 +91,18 @@ export async function prepare(
     candidatesOf(scene, reported, spec).map(({ host }) => host.host.threadsPerCore);
   const instancetypes = files.flatMap((file) => file.instancetypes);
   const notes: string[] = [];
+  /** VMs whose place is not predicted. */
+  const unknown: string[] = [];
   const demands: Demand[] = [];
   for (const { vms, nads } of files) {
     for (const declared of vms) {
       const vm = await expandVm(declared, instancetypes, client);
-      if (vm.vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) {
+      const { dra, dedicatedCpuPlacement } = vm.vmi.spec.domain.cpu ?? {};
+      if (dra !== undefined) {
+        unknown.push(`${vm.name}: ${CPUS_FROM_CLAIM}`);
+        continue;
+      }
+      if (dedicatedCpuPlacement !== true) {
         notes.push(`${vm.name} has no dedicated CPUs and is ignored`);
         continue;
       }
@@ -104,7 +112,12 @@ export async function prepare(
     }
   }
   demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsOf({}))));
-  return { demands, places: placesOf(scene, reported, demands), notes };
+  return {
+    demands,
+    places: placesOf(scene, reported, demands),
+    notes: [...unknown, ...notes],
+    isComplete: unknown.length === 0,
+  };
 }
 
 function threadNotes({ placements }: Simulation, demands: readonly Demand[], hosts: readonly ReportedHost[]): string[] {

@@ -1,7 +1,7 @@
 import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
 import { countText } from '../amounts.ts';
 import type { Finding } from '../errors.ts';
-import { type AlignmentPolicy, annotationFindings, wantsWholeCores } from '../launcher/annotation.ts';
+import { type AlignmentPolicy, annotationFindings, CPUS_FROM_CLAIM, wantsWholeCores } from '../launcher/annotation.ts';
 import {
   type ContainerPlace,
   integralAt,
@@ -18,6 +18,7 @@ import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
 /** Reasons for not padding a launcher that asks for whole cores; others apply to other pods. */
 const UNPADDED: Readonly<Partial<Record<NoPadding, string>>> = {
   'gate-off': 'the webhook runs with --full-pcpus-only false',
+  'cpus-from-claim': CPUS_FROM_CLAIM,
   'not-dedicated': 'the VM has no dedicated CPUs (dedicatedCpuPlacement)',
   'not-isolated': 'the VM has no isolated emulator thread (isolateEmulatorThread)',
   'pod-level-resources': 'the pod has pod-level resources (spec.resources)',
@@ -79,6 +80,7 @@ export interface Alignment {
 export type NoPadding =
   | 'not-annotated'
   | 'gate-off'
+  | 'cpus-from-claim'
   | 'not-dedicated'
   | 'not-isolated'
   | 'pod-level-resources'
@@ -95,6 +97,7 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   const annotated = annotationFindings(metadata, vmi.spec.domain.cpu ?? {}, gate);
   if (policy === 'annotated' && !isAnnotated) return { why: 'not-annotated', findings: annotated };
   if (!gate) return { why: 'gate-off', findings: annotated };
+  if (vmi.spec.domain.cpu?.dra !== undefined) return { why: 'cpus-from-claim', findings: annotated };
   if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return { why: 'not-dedicated', findings: annotated };
   if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return { why: 'not-isolated', findings: annotated };
   const threadsPerCore = targetThreadsPerCore(policy, isAnnotated, candidates);

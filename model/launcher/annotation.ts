@@ -33,6 +33,7 @@ export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, g
   }
   if (!gate) return [noEffect('gate-off', "Plumbline's feature gate FullPCPUsOnly is off")];
   if (cpu === undefined) return [];
+  if (cpu.dra !== undefined) return [noEffect('no-effect-claim', CPUS_FROM_CLAIM)];
   if (cpu.dedicatedCpuPlacement !== true) {
     return [noEffect('no-effect-not-dedicated', 'the VM has no dedicatedCpuPlacement')];
   }
@@ -43,6 +44,10 @@ export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, g
   }
   return [];
 }
+
+/** KubeVirt then does not request the CPUs, so there is nothing to pad or to predict; a claim's owner sizes it. */
+export const CPUS_FROM_CLAIM =
+  'the VM gets its CPUs from a claim (domain.cpu.dra), which Plumbline neither pads nor predicts';
 
 function noEffect(code: string, why: string): Finding {
   return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };

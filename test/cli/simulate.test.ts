@@ -213,6 +213,16 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
       ]);
     });
 
+    it('does not say that a VM fits whose CPUs come from a claim', async () => {
+      const cpu = '{ cores: 4, dedicatedCpuPlacement: true, dra: { claimName: cpus, requestName: guest } }';
+      const vm = `{ apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: { name: of-claim }, spec: { template: { spec: { domain: { cpu: ${cpu} } } } } }`;
+      const args = ['simulate', '-f', '-', '--nodes', '1', '--topology', '1x4x2', '-o', 'json'];
+      const { stdout, status } = await plumbline(args, { input: vm });
+      const { fits, vms, notes } = parseOutput<ReturnType<typeof simulateData>>('simulate', JSON.parse(stdout));
+      assert.deepEqual([status, fits, vms], [1, false, []]);
+      assert.match(notes.join('\n'), /of-claim: the VM gets its CPUs from a claim \(domain\.cpu\.dra\)/);
+    });
+
     it('needs no cluster for simulated nodes', async () => {
       const { stdout, status } = await plumbline(['simulate', '--vm', '4c2t:3', '--nodes', '1', '--topology', '2x8x2']);
       assert.equal(status, 0);

@@ -57,6 +57,7 @@ describe('the padding decision', () => {
       'not-dedicated',
       'no-effect-not-dedicated',
     ],
+    ['CPUs of a claim', podOf(), { vmi: vmi({ dra: {} }) }, 'cpus-from-claim', 'no-effect-claim'],
     [
       'W3: not isolated',
       podOf(),
