@@ -14,10 +14,8 @@ export const LANES: readonly (readonly string[])[] = [
   // The demo's tests look for processes that are left from this checkout's dist/, which the first lane uses.
   ['console', 'demo', 'lanes.test.ts'],
   ['cli', 'diagnosis', 'docs', 'faults', 'fuzz', 'hardware', 'image', 'kube', 'model', 'native', 'packaging', 'real'],
-  // Its nodes mostly wait for what the agent promises.
-  ['life'],
+  ['attacks', 'life'],
   [
-    'attacks',
     'bench',
     'imports',
     'kubevirt',
