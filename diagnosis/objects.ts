@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { listOrNone, message, name, reason, uid, word } from '../kube/bounds.ts';
 import {
   affinity,
   node as nodeSchema,
@@ -22,6 +23,8 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 }
 
 const text = z.string().nullish().transform(nullToUndefined);
+/** A word or a time. One that is too long is left out. */
+const brief = word.nullish().catch(undefined);
 const texts = z.record(z.string(), z.string()).nullish().transform(nullToUndefined);
 const meta = objectMeta.extend({ creationTimestamp: text });
 export const explainedCondition = z.object({
@@ -150,28 +153,41 @@ export type ExplainedVm = z.infer<typeof explainedVm>;
 /** KubeVirt's record of an instance's last migration. */
 export const migrationState = z
   .object({
-    migrationUid: z.string().nullish(),
-    startTimestamp: z.string().nullish(),
-    endTimestamp: z.string().nullish(),
+    migrationUid: brief,
+    startTimestamp: brief,
+    endTimestamp: brief,
     completed: z.boolean().nullish(),
     failed: z.boolean().nullish(),
-    failureReason: z.string().nullish(),
+    failureReason: reason.nullish(),
     abortRequested: z.boolean().nullish(),
-    abortStatus: z.string().nullish(),
-    mode: z.string().nullish(),
+    abortStatus: brief,
+    mode: brief,
   })
   .nullish();
 
+const MAX_CONDITIONS = 64;
+const migrationConditions = listOrNone(
+  z.object({
+    type: word,
+    status: word,
+    reason: orUndefined(reason),
+    message: orUndefined(message),
+    lastTransitionTime: orUndefined(word),
+  }),
+  MAX_CONDITIONS,
+).transform((list) => list ?? []);
+
+/** The console keeps all of a cluster, so its texts are bounded. */
 export const explainedMigration = z.object({
   metadata: z.object({
-    name: z.string().optional(),
-    namespace: z.string().optional(),
-    uid: z.string().optional(),
-    creationTimestamp: text,
-    deletionTimestamp: text,
+    name: name.optional(),
+    namespace: name.optional(),
+    uid: uid.optional(),
+    creationTimestamp: orUndefined(word),
+    deletionTimestamp: orUndefined(word),
   }),
-  spec: z.object({ vmiName: z.string().nullish() }),
-  status: z.object({ phase: z.string().nullish(), conditions, migrationState }).nullish().transform(nullToUndefined),
+  spec: z.object({ vmiName: name.nullish() }),
+  status: orUndefined(z.object({ phase: brief, conditions: migrationConditions, migrationState })),
 });
 export type ExplainedMigration = z.infer<typeof explainedMigration>;
 

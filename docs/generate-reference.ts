@@ -165,7 +165,7 @@ export const GENERATED: Readonly<Record<string, () => string>> = {
   'flags.md': flagTables,
   'api.md': apiTable,
   'log-messages.md': logMessageLists,
-  'cli.md': reasonList,
+  'vm-states.md': reasonList,
 };
 
 /**

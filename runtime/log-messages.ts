@@ -7,8 +7,7 @@ export const SHARED_MESSAGES = {
     recovered: 'what `warning` names has ended',
   },
   warn: {
-    'list or watch failed; keeping the cache and retrying':
-      'check the API server, proxies and the account’s permissions',
+    'list or watch failed; keeping the cache and retrying': 'check API server and permissions',
     'object ignored: it cannot be read': 'correct the object',
     'object cannot be read; keeping its last or its minimal form': 'correct the object, as `issues` says',
     'writing an Event failed': 'check the API server',
@@ -18,7 +17,7 @@ export const SHARED_MESSAGES = {
   },
   error: {
     'processing an object failed': 'report it, with the object',
-    'accepting a connection failed': 'read `err`: memory or file descriptors are used up',
+    'accepting a connection failed': 'read `err`',
     'the serving certificate is expired or not valid yet': 'renew it, or correct the clocks',
     'background work failed': 'report it',
     'metrics collection failed': 'report it',

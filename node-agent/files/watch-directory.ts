@@ -7,7 +7,7 @@ import { unlessMissing } from './bounded-file.ts';
 
 /** Seconds between checks that the watched directory is still the one at its path. */
 const CHECK_SECONDS = 30;
-/** Seconds between checks while it is missing: the longest that is at most a tenth of its absence. */
+/** Seconds between checks while it is missing: the longest that is at most a fifth of its absence. */
 const ABSENT_CHECK_SECONDS = [10, 5, 2, 1];
 const FIRST_ABSENT_CHECK_SECONDS = 0.5;
 
@@ -57,7 +57,7 @@ class WatchedDirectory {
       mayHaveChanged = true;
     }
     const absent = (performance.now() - this.#absentSince) / 1000;
-    const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 10) ?? FIRST_ABSENT_CHECK_SECONDS;
+    const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 5) ?? FIRST_ABSENT_CHECK_SECONDS;
     this.#checkIn(this.#watch === undefined ? absentPeriod : CHECK_SECONDS);
     if (mayHaveChanged) this.#options.onChange(undefined);
   }

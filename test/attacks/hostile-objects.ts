@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { resourceSlice, watchedDeployment } from '../../console/server/cluster.ts';
 import { watchedPod } from '../../console/server/pods.ts';
 import { watchedInstance, watchedMachine } from '../../console/server/vms.ts';
+import { explainedMigration } from '../../diagnosis/objects.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { lease, networkAttachmentDefinition, node, objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine, virtualMachineInstance } from '../../kube/virtual-machines.ts';
@@ -176,6 +177,7 @@ export const WATCHED: Readonly<Record<string, Readonly<Record<string, z.ZodType>
     leases: lease,
     VMIs: watchedInstance,
     VMs: watchedMachine,
+    migrations: explainedMigration,
     deployments: watchedDeployment,
     resourceSlices: resourceSlice,
   },

@@ -121,7 +121,14 @@ describe('plumbline console', function () {
       assert.deepEqual([...without], ['leases']);
       assert.deepEqual(
         Object.keys(KINDS).filter((kind) => KINDS[kind as keyof typeof KINDS].optional),
-        ['leases', 'virtualmachineinstances', 'virtualmachines', 'deployments', 'resourceslices'],
+        [
+          'leases',
+          'virtualmachineinstances',
+          'virtualmachineinstancemigrations',
+          'virtualmachines',
+          'deployments',
+          'resourceslices',
+        ],
       );
     });
 

@@ -400,6 +400,8 @@ describe('texts of others in the output', function () {
   it('have one way to a terminal: no file of the command writes by itself', () => {
     const writers = [
       'completion/complete.ts',
+      // It only listens for errors of the terminal.
+      'demo/demo.ts',
       'main.ts',
       'start.ts',
       'support/output.ts',

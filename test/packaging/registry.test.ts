@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
+import { RELEASE_ANNOTATION } from '../../cli/doctor/facts/objects.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
@@ -154,7 +155,12 @@ describe('the rendered images', function () {
     it(`of the release file for Kubernetes ${minor} are those of the base, as are all objects`, () => {
       const { status, stdout, stderr } = release(minor);
       assert.equal(status, 0, stderr);
-      assert.deepEqual(objectsOf(stdout), objectsOf(render('base', [`components/kubernetes-${minor}`])));
+      const released = objectsOf(stdout) as { kind: string; metadata: { annotations?: Record<string, string> } }[];
+      for (const { kind, metadata } of released.filter((one) => one.kind === 'Namespace')) {
+        assert.deepEqual(metadata.annotations, { [RELEASE_ANNOTATION]: `${version} ${minor} ${REGISTRY}` }, kind);
+        delete metadata.annotations;
+      }
+      assert.deepEqual(released, objectsOf(render('base', [`components/kubernetes-${minor}`])));
     });
   }
 

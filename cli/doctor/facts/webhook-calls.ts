@@ -1,6 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK } from '../../../model/names.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { COMPUTE } from '../../../model/shapes.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import type { Read } from './facts.ts';
@@ -25,7 +25,7 @@ const LAUNCHER = {
   metadata: {
     generateName: 'plumbline-doctor-',
     labels: { 'kubevirt.io': 'virt-launcher' },
-    annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only=true' },
+    annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY },
     ownerReferences: [
       {
         apiVersion: 'kubevirt.io/v1',

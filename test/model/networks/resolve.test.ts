@@ -141,9 +141,10 @@ describe('the resources of networks', () => {
     assert.deepEqual(requiredResources(networks, EVERY_NETWORK, true), {
       resources: [EAST, 'plumbline.dev/tunnel'],
       requiredNetworks: networks.slice(0, 3),
+      withoutDevice: [],
       findings: [],
     });
-    const nothing = { resources: [], requiredNetworks: [], findings: [] };
+    const nothing = { resources: [], requiredNetworks: [], withoutDevice: [], findings: [] };
     assert.deepEqual(requiredResources(networks, EVERY_NETWORK, false), nothing);
   });
 
@@ -154,12 +155,13 @@ describe('the resources of networks', () => {
       true,
     );
     assert.deepEqual([resources, requiredNetworks.length], [[EAST], 1]);
+    const without = 'it gets no NUMA affinity, until it is started again with such a node';
     const required = 'it waits until one does, as the annotation plumbline.dev/numa-affinity requires';
     assert.deepEqual(
       findings.map(({ code, message }) => `${code}: ${message}`),
       [
-        'unknown-tunnel: interface net2: no node reports a tunnel endpoint of ns/over; it gets no NUMA affinity',
-        'unknown-physnet: interface net1: no node reports the physnet east of ns/east; it gets no NUMA affinity',
+        `unknown-tunnel: interface net2: no node reports a tunnel endpoint of ns/over; ${without}`,
+        `unknown-physnet: interface net1: no node reports the physnet east of ns/east; ${without}`,
         `unknown-physnet: interface net1: no node reports the physnet east of ns/east; ${required}`,
       ],
     );

@@ -29,7 +29,7 @@ export async function startMonitoredOvs(directory: string) {
     'ovs-vswitchd': [`unix:${socket}`, '--enable-dummy'],
   };
   run('ovsdb-server', ...argumentsOf['ovsdb-server'], ...detached);
-  const vsctl = (...args: string[]) => run('ovs-vsctl', `--db=unix:${socket}`, ...args);
+  const vsctl = (...args: string[]) => run('ovs-vsctl', `--db=unix:${socket}`, '--retry', '--timeout=60', ...args);
   vsctl('--no-wait', 'init');
   run('ovs-vswitchd', ...argumentsOf['ovs-vswitchd'], ...detached);
   vsctl('add-br', 'plumb1', '--', 'set', 'bridge', 'plumb1', 'datapath_type=netdev');

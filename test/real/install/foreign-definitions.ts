@@ -106,6 +106,8 @@ const KINDS: readonly ForeignKind[] = [
       seLinuxContext: object({ type: text, seLinuxOptions: object({ type: text }) }),
     },
   },
+  // Watched by the console, and not in the manifests.
+  { group: 'kubevirt.io', version: 'v1', kind: 'VirtualMachineInstanceMigration' },
   ...['Subnet', 'Vlan'].map((kind) => ({ group: 'kubeovn.io', version: 'v1', kind, scope: 'Cluster' as const })),
 ];
 
