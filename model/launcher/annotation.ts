@@ -18,6 +18,10 @@ export function wantsWholeCores({ annotations }: MetaShape): boolean {
   );
 }
 
+/** KubeVirt then does not request the CPUs, so there is nothing to pad or to predict; a claim's owner sizes it. */
+export const CPUS_FROM_CLAIM =
+  'the VM gets its CPUs from a claim (domain.cpu.dra), which Plumbline neither pads nor predicts';
+
 /** Empty if the annotation is absent or fully effective. @param cpu undefined: unknown, an instancetype sets it */
 export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, gate: boolean): readonly Finding[] {
   const value = meta.annotations?.[FULL_PCPUS_ANNOTATION];
@@ -44,10 +48,6 @@ export function annotationFindings(meta: MetaShape, cpu: GuestCpu | undefined, g
   }
   return [];
 }
-
-/** KubeVirt then does not request the CPUs, so there is nothing to pad or to predict; a claim's owner sizes it. */
-export const CPUS_FROM_CLAIM =
-  'the VM gets its CPUs from a claim (domain.cpu.dra), which Plumbline neither pads nor predicts';
 
 function noEffect(code: string, why: string): Finding {
   return { severity: 'warning', code, message: `annotation ${FULL_PCPUS_ANNOTATION} has no effect: ${why}` };
