@@ -14,12 +14,13 @@ export const LANES: readonly (readonly string[])[] = [
   // The demo's tests look for processes that are left from this checkout's dist/, which the first lane uses.
   ['console', 'demo', 'lanes.test.ts'],
   ['cli', 'diagnosis', 'docs', 'faults', 'fuzz', 'hardware', 'image', 'kube', 'model', 'native', 'packaging', 'real'],
-  ['attacks', 'life'],
   [
+    'attacks',
     'bench',
     'imports',
     'kubevirt',
     'lab',
+    'life',
     'manifests',
     'node-agent',
     'runtime',

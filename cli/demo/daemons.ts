@@ -21,6 +21,8 @@ interface DaemonOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** Seconds in which a daemon starts on a slow machine. */
+const START_SECONDS = 60;
 const KILL_AFTER_SECONDS = 8;
 const MAX_LINE_CHARACTERS = 400;
 
@@ -46,7 +48,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     return line && { port: Number(line['port'] ?? 0), probePort: Number(line['probePort']) };
   };
   const ports = () =>
-    until(`${name} to serve (log: ${logFile})`, 30, () => {
+    until(`${name} to serve (log: ${logFile})`, START_SECONDS, () => {
       assertAlive();
       return servedPorts();
     });
@@ -61,10 +63,10 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     servedPorts,
     /** The ports that the daemon reports. @throws StepFailed if it reports none within 10 s */
     ports,
-    /** Waits until /readyz responds with ok. @throws StepFailed if it does not within 10 s */
+    /** Waits until /readyz responds with ok. @throws StepFailed if it does not within a minute */
     async ready() {
       const { probePort } = await ports();
-      await until(`${name} to be ready (log: ${logFile})`, 30, async () => {
+      await until(`${name} to be ready (log: ${logFile})`, START_SECONDS, async () => {
         assertAlive();
         const response = await fetch(`http://127.0.0.1:${probePort}/readyz`).catch(() => undefined);
         return response?.ok ? true : undefined;
