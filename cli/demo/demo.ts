@@ -130,11 +130,14 @@ async function waitUntilInterrupted(
   await remove?.();
 }
 
-/** Resolves at a signal that would end the process, as Ctrl-C or a closed terminal, so that all child processes stop. */
+/**
+ * Resolves at a signal that would end the process, as Ctrl-C or a closed terminal, or when output is no longer taken, so that
+ * all child processes stop. Other commands end at once then.
+ */
 function interruption(): Promise<void> {
-  // A terminal that is closed no longer takes output.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   return new Promise((resolve) => {
+    for (const stream of [process.stdout, process.stderr])
+      stream.removeAllListeners('error').on('error', () => resolve());
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
 }
