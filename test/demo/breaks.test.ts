@@ -50,7 +50,7 @@ type Output = (typeof OUTPUTS)[number];
 type Outcome = { readonly [name in Output | 'healed']?: number } & { readonly failure?: string };
 
 /** Objects that no fix may change. */
-const KEPT = [
+const COMPARED = [
   MUTATING_WEBHOOKS,
   VALIDATING_WEBHOOKS,
   ROLE_BINDINGS,
@@ -61,7 +61,7 @@ const KEPT = [
 ];
 
 function contentsOf({ cluster: { client } }: OutageStage): Record<string, unknown> {
-  const objects = KEPT.flatMap((type) => client.list(type).map((object) => ({ type, object })));
+  const objects = COMPARED.flatMap((type) => client.list(type).map((object) => ({ type, object })));
   const entries = objects.map(({ type, object: { metadata, status: _, ...rest } }) => {
     const { name, namespace, labels, annotations } = metadata;
     return [`${type.kind} ${namespace ?? ''}/${name}`, { ...rest, labels, annotations }] as const;

@@ -70,9 +70,9 @@ async function playError(error: string): Promise<string[]> {
       for (const mask of node.switch.masks().values())
         if (mask.intersects(owner.cpus)) wrong.add(`a thread of Open vSwitch may run on ${mask}`);
     }
-    const said = JSON.stringify(invariants.status?.conditions);
+    const conditions = JSON.stringify(invariants.status?.conditions);
     for (const file of filesOf(node))
-      if (!said.includes(file) && node.agent?.linesWith(file, textOf(error)).length === 0)
+      if (!conditions.includes(file) && node.agent?.linesWith(file, textOf(error)).length === 0)
         wrong.add(`${file} is not named`);
     await endError();
     const recoveredBy = performance.now() + RECOVERY_SECONDS * 1000;
