@@ -216,7 +216,8 @@ export class ProcessAffinity {
   /** @throws UnreadableError */
   #currentMasks(): OriginalMasks | undefined {
     const { pid } = this.process;
-    const main = this.#threadMover.current(pid);
+    // Seen: what a daemon that starts gives it back before the first pass is noticed there (DaemonStart).
+    const main = this.#threadMover.see(pid);
     if (main === undefined) return undefined;
     const odd = ordinary(this.#last).flatMap((tid) => {
       const cpus = this.#threadMover.current(tid);

@@ -13,6 +13,7 @@ import { install } from '../real/install/installation.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { assetDirectories } from '../support/parts.ts';
+import { processorWaitMs } from '../support/processor-time.ts';
 import { until } from '../support/until.ts';
 
 /** A daemon under attack. */
@@ -337,7 +338,17 @@ export async function metricOf({ probePort }: Victim, name: string): Promise<num
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1] ?? Number.NaN);
 }
 
-/** The longest time that a daemon's event loop was busy since the last call, in milliseconds. */
+/** By process: what its thread had waited for a processor at the last call. */
+const waited = new Map<number, number>();
+
+/**
+ * The longest time that a daemon's event loop was busy since the last call, in milliseconds, without what its thread waited
+ * for a processor since then: that is other processes' work.
+ */
 export async function longestDelay(victim: Victim): Promise<number> {
-  return (await metricOf(victim, 'nodejs_eventloop_lag_max_seconds')) * 1000;
+  const longest = (await metricOf(victim, 'nodejs_eventloop_lag_max_seconds')) * 1000;
+  const now = processorWaitMs(victim.pid);
+  const before = waited.get(victim.pid) ?? now;
+  waited.set(victim.pid, now);
+  return Math.max(0, longest - (now - before));
 }

@@ -1,5 +1,6 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { processorWaitMs } from '../support/processor-time.ts';
 import { expectedHost } from './world/machine.ts';
 import { LEASE, type LifeNode, TOPOLOGY } from './world/node.ts';
 import { MACHINE } from './world/open-vswitch.ts';
@@ -217,6 +218,9 @@ export class Invariants {
   #unanswered = 0;
   /** Milliseconds by which this process was late; the agents on the same machine are as late. */
   #stall = 0;
+  /** Milliseconds that the agents waited for a processor: the time of other tests. */
+  #waited = 0;
+  readonly #waits = new Map<number, number>();
   #checkedAt = Number.POSITIVE_INFINITY;
 
   constructor(node: LifeNode) {
@@ -229,7 +233,7 @@ export class Invariants {
   }
 
   get #slack(): number {
-    return SLACK + 3 * this.#stall;
+    return SLACK + 3 * this.#stall + this.#waited;
   }
 
   get status(): NodeTopologyStatus | undefined {
@@ -327,10 +331,22 @@ export class Invariants {
       );
   }
 
+  #newWaits(): number {
+    let sum = 0;
+    for (const agent of [this.#node.agent, this.#node.second]) {
+      if (agent === undefined || agent.ended !== undefined) continue;
+      const now = processorWaitMs(agent.pid);
+      sum += now - (this.#waits.get(agent.pid) ?? 0);
+      this.#waits.set(agent.pid, now);
+    }
+    return sum;
+  }
+
   /** Everything that must hold at any time. */
   check(): void {
     this.#stall = Math.max(this.#stall * STALL_FADES, performance.now() - this.#checkedAt - CHECK_MILLISECONDS);
     this.#checkedAt = performance.now();
+    this.#waited = this.#waited * STALL_FADES + this.#newWaits();
     this.sample();
     for (const agent of [this.#node.agent, this.#node.second]) {
       if (agent?.ended !== undefined) this.#fail('e the agent ended by itself', agent.ended);

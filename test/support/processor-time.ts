@@ -32,6 +32,12 @@ function threadMilliseconds(): number {
   return Number(nanoseconds) / 1e6;
 }
 
+/** Milliseconds that a process's main thread could run and had to wait for a processor; 0 where the kernel counts none. */
+export function processorWaitMs(pid: number): number {
+  const path = `/proc/${pid}/schedstat`;
+  return existsSync(path) ? Number(readFileSync(path, 'utf8').split(' ')[1]) / 1e6 : 0;
+}
+
 setFlagsFromString('--expose-gc');
 /** Collects all garbage of this process at once, so that the remaining memory can be measured. */
 export const collectGarbage = runInNewContext('gc') as () => void;

@@ -132,6 +132,15 @@ describe('threads that are skipped or restored', () => {
     });
   }
 
+  it('of a main thread that gets more CPUs between its first sight and the first pass are those', () => {
+    kernel.thread(100, '3');
+    keeper.remember();
+    kernel.thread(100, '0-15');
+    assert.equal(keeper.apply({ only: set('0') }).displaced, 0);
+    keeper.restore();
+    assert.equal(kernel.maskTexts()[100], '0-15');
+  });
+
   it('have no saved masks if the main thread has ended', () => {
     kernel.masks.delete(100);
     keeper.remember();
