@@ -140,14 +140,15 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
   }
 
   apply(target: CpuTarget, snapshot: OvsSnapshot): SwitchResult {
-    const problems = [...this.unmanaged(), ...this.#savedMasks.remember(this.#processAffinities)];
+    const unmanaged = this.unmanaged();
+    const unsaved = this.#savedMasks.remember(this.#processAffinities);
     if ('only' in target && !target.only.intersects(this.#machine))
-      return { moved: 0, displaced: 0, problems: [...problems, nowhereToGo(target.only)] };
+      return { moved: 0, displaced: 0, problems: [...unmanaged, ...unsaved, nowhereToGo(target.only)] };
     let results = this.#pass(target, snapshot);
     // A CPU that has gone offline since looks like one that the kernel withholds.
     if (results.some(isTroubled) && this.seeMachine()) results = this.#pass(target);
     // A daemon that has ended its start has other original masks.
-    this.#savedMasks.remember(this.#processAffinities);
+    const problems = [...unmanaged, ...this.#savedMasks.remember(this.#processAffinities)];
     const isSameMachine = this.#machine.equals(this.#passedOn);
     this.#passedOn = this.#machine;
     if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
@@ -167,9 +168,9 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
     }));
   }
 
-  /** Whether the daemons and a quarter of the threads, in turns, are as the last pass left them. */
+  /** Whether the daemons, their saved masks and a quarter of the threads, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
-    if (this.#unreadable !== undefined || !this.#finder.isAsFound()) return false;
+    if (this.#unreadable !== undefined || !this.#finder.isAsFound() || !this.#savedMasks.isAsTold) return false;
     return this.#processAffinities.every((processAffinity) => processAffinity.isAsLeft());
   }
 

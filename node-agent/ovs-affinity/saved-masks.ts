@@ -76,6 +76,8 @@ export class SavedMasks {
   #hasMet = false;
   /** Whether saved masks were read after the start of the duty, and no process has them yet. */
   #isLate = false;
+  /** The file's problem in the last answer of `remember` or `recall`. */
+  #told: string | undefined;
   #onLate: (() => void) | undefined;
 
   constructor(deps: SavedMasksDeps) {
@@ -118,6 +120,11 @@ export class SavedMasks {
   /** Whether no process waits for its masks, and none may turn up in a file that cannot be read yet. */
   get isEmpty(): boolean {
     return this.#file.mode !== 'unread' && this.processes.length === 0;
+  }
+
+  /** False when the file's state has changed since: it was written or read at last, or its error is another. */
+  get isAsTold(): boolean {
+    return this.#file.problem === this.#told;
   }
 
   /** Saves the masks that are not saved yet. @returns masks that are lost, unknown or not on the disk */
@@ -184,6 +191,7 @@ export class SavedMasks {
 
   #problems(): readonly AffinityProblem[] {
     const { mode, problem } = this.#file;
+    this.#told = problem;
     const problems = this.#lost === undefined ? [] : [this.#lost];
     if (problem === undefined) return problems;
     const text =

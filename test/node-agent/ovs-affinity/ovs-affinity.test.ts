@@ -6,6 +6,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -167,6 +168,17 @@ describe('affinity of real threads, and the enabler file', () => {
     renameSync(`${masksFile()}.elsewhere`, masksFile());
     await eventually(() => masks().join() === all(), 'restored', 30);
     await eventually(() => !existsSync(masksFile()), 'forgotten');
+  }).timeout(60_000);
+
+  it('masks that could not be saved are a problem until they are, also if nothing else changes', async () => {
+    start();
+    mkdirSync(masksFile(), { recursive: true });
+    writeFileSync(enablerFile, '1');
+    view.free(first());
+    await eventually(() => /cannot save/.test(ovs.problems().join()), 'reported');
+    rmdirSync(masksFile());
+    await eventually(() => ovs.problems().length === 0, 'healed', 30);
+    assert.equal(statSync(masksFile()).isFile(), true);
   }).timeout(60_000);
 
   it('vacate while disabled delays no container', async () => {
