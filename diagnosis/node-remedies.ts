@@ -80,6 +80,8 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
   },
   resources: (node) =>
     remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
+  'pages-taken': (node, { detail }) =>
+    remedy('free-resources', `stop what took the pages on ${node} (${detail}), such as pods that are not Guaranteed`),
   // The webhook missed a VM that already asks for whole cores; another remedy covers that.
   misaligned: (_, __, facts) => {
     if (facts.kind === 'pod') return alignPod(facts.pod?.metadata ?? {});

@@ -84,6 +84,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'no-common-node',
   'tied-by-init',
   'resources',
+  'pages-taken',
   'misaligned',
   'cannot-split',
   'may-not-span',

@@ -41,10 +41,13 @@ async function readHugePages(directory: string): Promise<Record<string, number>>
   for (const name of await entries(directory, /^hugepages-\d+kB$/)) {
     const kibibytes = Number(/\d+/.exec(name)?.[0]);
     const pages = (await readId(join(directory, name, 'nr_hugepages'))) ?? 0;
-    if (pages > 0) bytes[`hugepages-${binaryQuantity(kibibytes)}`] = pages * kibibytes * 1024;
+    if (pages > 0) bytes[hugePagesName(kibibytes)] = pages * kibibytes * 1024;
   }
   return bytes;
 }
+
+/** `hugepages-2Mi` for 2048. */
+export const hugePagesName = (kibibytes: number): string => `hugepages-${binaryQuantity(kibibytes)}`;
 
 function binaryQuantity(kibibytes: number): string {
   const units = ['Ki', 'Mi', 'Gi', 'Ti'];

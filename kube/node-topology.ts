@@ -112,6 +112,8 @@ export const nodeTopologyStatus = z.object({
           id: z.number().int().nonnegative(),
           memory: bytes,
           hugePages: map(word, bytes, 32).optional(),
+          /** Bytes in huge pages that are free by the kernel now; absent: not known. */
+          freePages: map(word, bytes, 32).optional(),
           reserved: map(word, bytes, 32).optional(),
           /**
            * What the static memory manager has left: the number of blocks that include the NUMA node, the NUMA nodes

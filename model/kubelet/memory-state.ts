@@ -11,6 +11,8 @@ export interface MemoryCell {
   /** The NUMA nodes in the same group as bits, including this one. */
   readonly group: number;
   readonly tables: ReadonlyMap<string, MemoryTable>;
+  /** Bytes by type that the memory manager counts as free and the kernel does not: processes took them unasked. */
+  readonly taken?: ReadonlyMap<string, number> | undefined;
 }
 
 /** Memory of one kind that a container has under a NUMA mask. */
@@ -36,6 +38,8 @@ export interface CellMemory {
   readonly memory: number;
   /** Bytes in huge pages, by resource name: `hugepages-1Gi`. */
   readonly hugePages?: Readonly<Record<string, number>> | undefined;
+  /** Bytes in huge pages that are free by the kernel. */
+  readonly freePages?: Readonly<Record<string, number>> | undefined;
   readonly reserved?: Readonly<Record<string, number>> | undefined;
 }
 
@@ -114,7 +118,7 @@ export function takeMemory(cells: readonly MemoryCell[], { mask, type, size }: M
     const table = cell.tables.get(type);
     const taken = Math.min(open, Math.max(0, table?.free ?? 0));
     open -= taken;
-    return { blocks: cell.blocks + 1, group: mask, tables: withFree(cell, type, -taken) };
+    return { ...cell, blocks: cell.blocks + 1, group: mask, tables: withFree(cell, type, -taken) };
   });
 }
 
@@ -127,7 +131,7 @@ export function releaseMemory(cells: readonly MemoryCell[], { mask, type, size }
     const taken = table ? Math.min(open, table.allocatable - table.free) : 0;
     open -= taken;
     const blocks = cell.blocks - 1;
-    return { blocks, group: blocks === 0 ? 1 << bit : cell.group, tables: withFree(cell, type, taken) };
+    return { ...cell, blocks, group: blocks === 0 ? 1 << bit : cell.group, tables: withFree(cell, type, taken) };
   });
 }
 

@@ -14,6 +14,8 @@ export interface KubeletState {
   readonly devices: DeviceAllocations;
   /** Present only under the static memory manager. */
   readonly memory?: MemoryState | undefined;
+  /** Bytes in huge pages that are free by the kernel, on the whole node; only without the static memory manager. */
+  readonly freePages?: ReadonlyMap<string, number> | undefined;
 }
 
 /** The CPUs of all containers. */

@@ -1,6 +1,7 @@
 import { CpuSet } from '../cpu-set.ts';
 import { HostError, MAX_CELL_ID } from '../host.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../names.ts';
+import { bytesText } from '../quantity.ts';
 import type { Device, DeviceAllocations, DevicePool, DevicePools } from './devices.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
 import type { HostReport } from './report.ts';
@@ -40,13 +41,16 @@ const MAX_DEVICES = 16_384;
 const REPORTED_PODS = '(reported)';
 
 type UsedDevices = readonly (readonly [resource: string, used: readonly number[]])[];
-type UsedMemory = readonly (ReportedMemoryState & { readonly id: number })[];
+type Amounts = readonly (readonly [type: string, bytes: number])[];
+type UsedMemory = readonly (ReportedMemoryState & { readonly id: number; readonly taken?: Amounts })[];
+type ReportedCell = CellMemory & { readonly state?: ReportedMemoryState | undefined };
 
 /** Equal for nodes of the same model. */
 export function reportWithoutPods<R extends HostReport>(report: R): R {
   const { devices, memoryManager } = report;
   const memoryCells = memoryManager?.cells?.map((cell) => ({
     ...cell,
+    freePages: undefined,
     state: cell.state && { blocks: 0, group: `${cell.id}`, free: {} },
   }));
   return {
@@ -72,16 +76,49 @@ function conditionsOfKubelet({ conditions }: HostReport): HostReport['conditions
   return missing.map(({ type, status, message }) => ({ type, status, message }));
 }
 
-/** Devices and memory in use, as a text that is equal for equal usage; '' for none. @throws ParseError */
+/** Devices, memory and pages in use, as a text that is equal for equal usage; '' for none. @throws ParseError */
 export function usageOf({ devices = [], memoryManager }: HostReport): string {
   const used: UsedDevices = devices
     .map(({ resource, groups }) => [resource, groups.map(usedDevices)] as const)
     .filter(([, counts]) => counts.some((count) => count > 0));
-  const memory: UsedMemory = (memoryManager?.cells ?? []).flatMap(({ state, ...cell }) => {
-    if (state === undefined || isIdle(state, cell)) return [];
-    return [{ id: cell.id, ...state, group: CpuSet.parse(state.group, MAX_CELL_ID).toString() }];
+  const cells = memoryManager?.cells ?? [];
+  const memory: UsedMemory = cells.flatMap((cell) => {
+    const { id, state } = cell;
+    const taken = takenPages(cell);
+    if (state === undefined || (isIdle(state, cell) && taken.length === 0)) return [];
+    const group = CpuSet.parse(state.group, MAX_CELL_ID).toString();
+    return [{ id, ...state, group, ...(taken.length > 0 && { taken }) }];
   });
-  return used.length === 0 && memory.length === 0 ? '' : JSON.stringify([used, memory]);
+  const free = memoryManager?.policy === 'Static' ? [] : pagesLeft(cells);
+  return used.length + memory.length + free.length === 0 ? '' : JSON.stringify([used, memory, free]);
+}
+
+/** Bytes in huge pages of a NUMA node that the static memory manager counts as free and the kernel does not. */
+export function takenPages({ state, freePages = {} }: ReportedCell): Amounts {
+  return Object.entries(freePages)
+    .map(([type, bytes]) => [type, (state?.free[type] ?? 0) - bytes] as const)
+    .filter(([, bytes]) => bytes > 0);
+}
+
+/** `4 GiB of 1Gi pages`. */
+export const pagesText = (type: string, bytes: number): string =>
+  `${bytesText(bytes)} of ${type.replace('hugepages-', '')} pages`;
+
+/** @param pages amounts as `pagesText`, with their NUMA nodes */
+export const takenText = (pages: readonly string[]): string =>
+  `${pages.join(' and ')} are taken by processes that did not reserve them`;
+
+/** Bytes in huge pages that the kernel has free on the whole node, of each type of which some are in use. */
+function pagesLeft(cells: readonly ReportedCell[]): Amounts {
+  const free = new Map<string, number>();
+  const used = new Set<string>();
+  for (const { hugePages = {}, freePages = {} } of cells) {
+    for (const [type, bytes] of Object.entries(freePages)) {
+      free.set(type, (free.get(type) ?? 0) + bytes);
+      if (bytes < (hugePages[type] ?? 0)) used.add(type);
+    }
+  }
+  return [...free].filter(([type]) => used.has(type));
 }
 
 /** Whether no block uses the NUMA node, and no earlier block has left its bytes on another one. */
@@ -97,13 +134,13 @@ function usedDevices({ total, free }: ReportedDevices['groups'][number]): number
 /** The state with the devices and memory of `usageOf` in use. */
 export function withUsage(state: KubeletState, topology: CpuTopology, usage: string): KubeletState {
   if (usage === '') return state;
-  const [used, memory] = JSON.parse(usage) as [UsedDevices, UsedMemory];
+  const [used, memory, free] = JSON.parse(usage) as [UsedDevices, UsedMemory, Amounts];
   const ids = used.map(([resource, counts]) => {
     const ofGroups = counts.flatMap((count, group) => Array.from({ length: count }, (_, i) => deviceId(group, i)));
     return [resource, new Set(ofGroups)] as const;
   });
   const devices: DeviceAllocations = new Map([[REPORTED_PODS, new Map([['', new Map(ids)]])]]);
-  if (state.memory === undefined) return { ...state, devices };
+  if (state.memory === undefined) return { ...state, devices, freePages: new Map(free) };
   const cells = state.memory.cells.map((cell, bit) => {
     const reported = memory.find(({ id }) => id === topology.numaIds[bit]);
     if (reported === undefined) return cell;
@@ -111,7 +148,7 @@ export function withUsage(state: KubeletState, topology: CpuTopology, usage: str
       return [type, { allocatable, free: Math.min(allocatable, reported.free[type] ?? free) }] as const;
     });
     const group = numaMask(topology, CpuSet.parse(reported.group, MAX_CELL_ID)) | (1 << bit);
-    return { blocks: reported.blocks, group, tables: new Map(tables) };
+    return { blocks: reported.blocks, group, tables: new Map(tables), taken: new Map(reported.taken) };
   });
   return { ...state, devices, memory: { ...state.memory, cells } };
 }

@@ -6,6 +6,7 @@ import type { Kubelet } from '../kubelet/kubelet.ts';
 import { cpusOf, type KubeletState } from '../kubelet/state.ts';
 import { stateText } from '../kubelet/usage.ts';
 import { groupBy } from '../lists.ts';
+import { missingPages, missingPagesOfNode } from './free-pages.ts';
 import {
   alignsOrRefuses,
   keepsWholeCores,
@@ -54,6 +55,8 @@ export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: 
   );
   const promised = inFlight.filter((pod) => pod.promised !== false);
   const others = inFlight.filter((pod) => pod.promised === false);
+  const missing = missingPagesOfNode(state, [...promised, needs]);
+  if (missing !== undefined) return { outcome: 'refused', refusal: missing };
   const afterOthers = admitAll(kubelet, state, others).state;
   const before = admitAll(kubelet, afterOthers, promised);
   const verdict = judge(needs, node, kubelet, before.state);
@@ -112,6 +115,8 @@ export function judge(
     const text = `container ${broken.name} needs whole cores, but the kubelet would give it ${cpuListText(broken.cpus)}`;
     return refusal('too-few-whole-cores', text, { resource: 'cores' });
   }
+  const missing = missingPages(kubelet, state, admission.state);
+  if (missing) return missing;
   const networks = networkVerdict(needs, node, exclusiveCpus(lasting), state);
   return 'reason' in networks ? networks : { admission, warnings: networks.warnings };
 }

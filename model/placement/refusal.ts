@@ -31,6 +31,8 @@ const TEXTS = {
   'larger-than-cells': 'larger than the NUMA nodes of its networks',
   /** The pod fits only if the kubelet admits it before or after pods in flight. */
   'in-flight': 'reserved for pods in flight',
+  /** By the kernel, fewer are free than the kubelet counts. */
+  'pages-taken': 'huge pages are taken by processes that did not reserve them',
   /** Other resources of the kubelet (memory, devices) are insufficient. */
   resources: 'resources short on the node',
 } as const;

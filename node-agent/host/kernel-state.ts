@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { hugePagesName } from '../../hardware/memory.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
@@ -10,6 +11,8 @@ export interface KernelState {
   readonly online: CpuSet;
   /** Number of huge pages by NUMA node and page size: `node0/hugepages/hugepages-2048kB`. */
   readonly pages: ReadonlyMap<string, number>;
+  /** Those that are free now, of each entry that has pages. */
+  readonly freePages: ReadonlyMap<string, number>;
 }
 
 /** A file of sysfs has at most a page. */
@@ -31,15 +34,20 @@ export class KernelStateReader {
 
   /** @throws KernelStateError naming the first file that cannot be read or is torn */
   read(): KernelState {
-    const pages = this.#pageFiles.map((name) => {
-      const count = contentOf(join(this.#nodes, name, 'nr_hugepages'), (text) => {
-        if (!/^\d+$/.test(text)) throw new Error('not a number');
-        return Number(text);
-      });
-      return [name, count] as const;
-    });
-    return { online: contentOf(this.#online, (text) => CpuSet.parse(text)), pages: new Map(pages) };
+    const counts = (names: readonly string[], file: string) =>
+      new Map(names.map((name) => [name, contentOf(join(this.#nodes, name, file), wholeNumber)]));
+    const pages = counts(this.#pageFiles, 'nr_hugepages');
+    const freePages = counts(
+      this.#pageFiles.filter((name) => (pages.get(name) ?? 0) > 0),
+      'free_hugepages',
+    );
+    return { online: contentOf(this.#online, (text) => CpuSet.parse(text)), pages, freePages };
   }
+}
+
+function wholeNumber(text: string): number {
+  if (!/^\d+$/.test(text)) throw new Error('not a number');
+  return Number(text);
 }
 
 class KernelStateError extends PlumblineError {
@@ -74,4 +82,15 @@ export function changedPages(before: KernelState, now: KernelState): string[] {
     );
   }
   return texts;
+}
+
+/** Bytes in huge pages that are free, by NUMA node and resource name. */
+export function freePageBytes({ freePages }: KernelState): Map<number, Record<string, number>> {
+  const cells = new Map<number, Record<string, number>>();
+  for (const [name, count] of freePages) {
+    const [, node, kibibytes] = (PAGE_FILE.exec(name) ?? []).map(Number);
+    if (node === undefined || kibibytes === undefined) continue;
+    cells.set(node, { ...cells.get(node), [hugePagesName(kibibytes)]: count * kibibytes * 1024 });
+  }
+  return cells;
 }

@@ -210,5 +210,7 @@ export class KubeletRuns {
 
 function isSame(before: KernelState | undefined, now: KernelState): boolean {
   if (before === undefined || !before.online.equals(now.online)) return false;
-  return [...now.pages].every(([name, count]) => before.pages.get(name) === count);
+  const differs = (old: KernelState['pages'], counts: KernelState['pages']) =>
+    [...counts].some(([name, count]) => old.get(name) !== count);
+  return !differs(before.pages, now.pages) && !differs(before.freePages, now.freePages);
 }

@@ -1,13 +1,13 @@
-import type { HostMemory } from '../../hardware/memory.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
+import { pagesText, takenPages, takenText } from '../../model/kubelet/usage.ts';
 import { byText } from '../../model/lists.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
-import type { MemoryReading } from '../assignments/memory-checkpoint.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
+import { freePageBytes } from '../host/kernel-state.ts';
 import type { NodeKubeletConfig } from '../host/kubelet-config.ts';
 import type { NetworksView } from '../networks/combine.ts';
 import { type CheckedRun, checkRun, pageContradictions, type RunInputs } from './run-check.ts';
@@ -109,7 +109,10 @@ function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksV
       ? []
       : [conditionOf('KubeletTopologyAgrees', 'CoresDiffer', run.contradictions)]),
     ...(inputs.kubeletConfig?.memoryManager.policy === 'Static'
-      ? [conditionOf('MemoryStateKnown', 'StateUnusable', memoryProblems(inputs))]
+      ? [
+          conditionOf('MemoryStateKnown', 'StateUnusable', memoryProblems(inputs)),
+          conditionOf('HugePagesFree', 'Taken', takenTexts(inputs, inputs.kubeletConfig)),
+        ]
       : []),
     conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
     conditionOf('NetworksPolledNear', 'NoPollingCPU', networks.unpolled),
@@ -125,11 +128,10 @@ function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksV
 /** The policy comes from the running kubelet (its checkpoint); the options are only in its configuration. */
 function kubeletPart(inputs: ReportInputs, config: NodeKubeletConfig) {
   const { cpuManager, topologyManager, memoryManager, featureGates } = config;
-  const states = pageContradictions(inputs).length === 0 ? inputs.view.memory : undefined;
   return {
     cpuManager: { policy: inputs.view.policy ?? '', options: cpuManager.options },
     topologyManager,
-    memoryManager: { ...memoryManager, ...memoryCells(inputs.run.facts.memory, config, states) },
+    memoryManager: { ...memoryManager, ...memoryCells(inputs, config) },
     featureGates,
   };
 }
@@ -153,25 +155,34 @@ function claimsPart({ claims }: AssignmentsView) {
   return { claims: claims.map(({ uid, cpus, name }) => ({ uid, ...name, cpus: cpus.toString() })) };
 }
 
-function memoryCells(
-  { cells }: HostMemory,
-  { memoryManager: { policy }, reservedMemory }: NodeKubeletConfig,
-  states: MemoryReading | undefined,
-) {
+function memoryCells(inputs: ReportInputs, { memoryManager: { policy }, reservedMemory }: NodeKubeletConfig) {
+  const { cells } = inputs.run.facts.memory;
+  const states = pageContradictions(inputs).length === 0 ? inputs.view.memory : undefined;
   if (cells.length === 0) return {};
+  const free = inputs.kernel === undefined ? undefined : freePageBytes(inputs.kernel);
   return {
     cells: cells.map(({ id, memory, hugePages }) => {
+      const freePages = hugePages && free?.get(id);
       const reserved = reservedMemory.get(id);
       const state = policy === 'Static' ? states?.cells.get(id) : undefined;
       return {
         id,
         memory,
         ...(hugePages && { hugePages: { ...hugePages } }),
+        ...(freePages && { freePages }),
         ...(reserved && { reserved }),
         ...(state && { state }),
       };
     }),
   };
+}
+
+function takenTexts(inputs: ReportInputs, config: NodeKubeletConfig): string[] {
+  const { cells = [] } = memoryCells(inputs, config);
+  const pages = cells.flatMap((cell) =>
+    takenPages(cell).map(([type, bytes]) => `${pagesText(type, bytes)} on NUMA node ${cell.id}`),
+  );
+  return pages.length === 0 ? [] : [takenText(pages)];
 }
 
 function memoryProblems(inputs: ReportInputs): readonly string[] {

@@ -153,6 +153,8 @@ export function createReportDuty(
       if (runs.run === undefined) await runs.read();
       const { config, problems } = await kubeletConfig();
       const view = networks.view();
+      // The free pages of this moment: when a VM ends, the kubelet's count and the kernel's change together.
+      runs.check();
       const { run, mode: runMode, kernel } = runs;
       if (run === undefined) throw new Error('the host has not been read');
       return {

@@ -41,6 +41,7 @@ describe('remedies for a pod that needs a node', () => {
       { missing: 3, text: 'more than a NUMA node has' },
     ],
     ['resources', 'free-resources', 'what is short on n1'],
+    ['pages-taken', 'free-resources', 'stop what took the pages on n1 (4 GiB', { detail: '4 GiB of 1Gi pages' }],
     ['cannot-split', 'relax-networks', FORMS],
     ['may-not-span', 'relax-networks', `${FORMS}, or give the guest more CPUs`],
     ['larger-than-cells', 'ask-for-less', 'give the VM 3 fewer CPUs (on n1), its own NUMA nodes', { missing: 3 }],

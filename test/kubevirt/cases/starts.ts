@@ -43,7 +43,7 @@ export const startCases: Cases = (stage) => {
       const began = performance.now();
       assert.equal(launchersLeft(stage(), 'odd'), 0);
       const { stage: found, why, help } = await explained(stage(), 'odd');
-      assert.equal(found, 'rejected');
+      assert.equal(found, 'failed');
       assert.match(why, /kubelet.* rejected its launcher \(SMTAlignmentError\): .*requested 9 cpus/);
       assert.match(help.join(), /full-pcpus-only/);
       const doctor = await plumbline(['doctor', 'pods'], { kubeconfig: cluster.plane.adminKubeconfig });

@@ -68,8 +68,9 @@ export class Machine {
   }
 
   #writePages(cell: number, count: number): void {
-    const file = `devices/system/node/node${cell}/hugepages/hugepages-2048kB/nr_hugepages`;
-    writeTree(this.#root, { [file]: `${count}\n` });
+    const directory = `devices/system/node/node${cell}/hugepages/hugepages-2048kB`;
+    for (const file of ['free_hugepages', 'nr_hugepages'])
+      writeTree(this.#root, { [`${directory}/${file}`]: `${count}\n` });
   }
 
   /** The kernel's lists change one after another. */

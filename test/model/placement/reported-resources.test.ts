@@ -133,7 +133,57 @@ describe('memory and feature gates of a report', () => {
   const busy1 = { assignments: [owned('16-31,48-63')] };
   const { state: _, ...stateless } = cell(0, 8);
   const older = { memoryManager: { policy: 'Static', cells: [stateless, { ...stateless, id: 1 }] } };
+  const withFree = (of: ReturnType<typeof cell>, gib: number) => ({ ...of, freePages: { 'hugepages-1Gi': gib * GIB } });
+  const uncounted = (...gib: number[]) => ({
+    memoryManager: {
+      policy: 'None',
+      cells: gib.map((free, id) => ({ ...withFree(cell(id, 0), free), state: undefined })),
+    },
+  });
   const rows: [string, PlacementNeeds, Partial<HostReport>, readonly PlacementNeeds[], string][] = [
+    [
+      'pages that the kernel does not have, where the kubelet would give them',
+      paged('a'),
+      { ...memory(withFree(cell(0, 8), 4), cell(1, 8)), ...busy1 },
+      [],
+      'pages-taken: 4 GiB of 1Gi pages on NUMA node 0 are taken by processes that did not reserve them',
+    ],
+    [
+      'pages that the kernel does not have, and that are left',
+      paged('a'),
+      memory(withFree(cell(0, 8), 6), cell(1, 8)),
+      [],
+      FIRST_ON_0,
+    ],
+    [
+      'pages that are taken where a pod in flight and this one may be',
+      paged('a'),
+      memory(cell(0, 8), withFree(cell(1, 8), 4)),
+      [paged('p')],
+      'pages-taken: 4 GiB of 1Gi pages on NUMA node 1 are taken by processes that did not reserve them',
+    ],
+    [
+      'pages taken where a pod without pages goes',
+      needs('a', 8),
+      memory(withFree(cell(0, 8), 0), cell(1, 8)),
+      [],
+      FIRST_ON_0,
+    ],
+    ['pages that no kubelet counts', paged('a'), uncounted(4, 4), [], FIRST_ON_0],
+    [
+      'too few pages that no kubelet counts',
+      paged('a'),
+      uncounted(4, 1),
+      [],
+      'pages-taken: 5 GiB of 1Gi pages are free by the kernel, and 6 GiB are needed',
+    ],
+    [
+      'too few pages that no kubelet counts, for it and a pod in flight',
+      paged('a'),
+      uncounted(4, 4),
+      [paged('p')],
+      'pages-taken: 8 GiB of 1Gi pages are free by the kernel, and 12 GiB are needed',
+    ],
     [
       'the CPUs of the other one in use',
       paged('a'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { changedPages } from '../../../node-agent/host/kernel-state.ts';
+import { changedPages, freePageBytes } from '../../../node-agent/host/kernel-state.ts';
 import { KubeletRuns } from '../../../node-agent/host/kubelet-runs.ts';
 import { writeMachine } from '../../hardware/machine-tree.ts';
 import { eventually, recordingLogger, tempDirectories, useDuties, writeTree } from '../support.ts';
@@ -16,12 +16,13 @@ describe('runs of the kubelet', () => {
   let runs: KubeletRuns;
   let modes: string[];
 
-  const host = (online: string, pages = 0) => {
+  const host = (online: string, pages = 0, free = pages) => {
     rmSync(join(root, 'devices'), { recursive: true, force: true });
     const offline = CpuSet.parse('0-3').minus(CpuSet.parse(online)).toString();
     const machine = { name: 'four', cpus: '0-3', offline, core: [0, 1, 2, 3], package: [0, 0, 0, 0] };
     writeMachine(root, { ...machine, nodes: { 0: '0-3' } });
-    writeTree(root, { 'devices/system/node/node0/hugepages/hugepages-1048576kB/nr_hugepages': `${pages}\n` });
+    const directory = 'devices/system/node/node0/hugepages/hugepages-1048576kB';
+    writeTree(root, { [`${directory}/nr_hugepages`]: `${pages}\n`, [`${directory}/free_hugepages`]: `${free}\n` });
   };
   const kubeletStarts = () => {
     rmSync(join(root, SOCKET), { force: true });
@@ -68,6 +69,19 @@ describe('runs of the kubelet', () => {
     await eventually(() => online() === '0-3', 'the new CPU is described');
     assert.equal(runs.run?.cpus.toString(), '0-2');
     assert.equal(runs.run?.facts.memory.cells[0]?.hugePages, undefined);
+  });
+
+  it('notice how many huge pages are free', async () => {
+    host('0-3', 8);
+    kubeletStarts();
+    start({ run: (signal) => runs.follow(signal) });
+    await eventually(() => runs.mode === 'current', 'read');
+    host('0-3', 8, 3);
+    const before = modes.length;
+    runs.check();
+    assert.ok(modes.length > before);
+    assert.ok(runs.kernel);
+    assert.deepEqual([...freePageBytes(runs.kernel)], [[0, { 'hugepages-1Gi': 3 * 2 ** 30 }]]);
   });
 
   it('stay as they are while the socket is missing or cannot be read', async () => {

@@ -17,7 +17,7 @@ const sysfsOf = (online: string): SysfsHost => ({
 });
 const run = runWith({ sysfs: sysfsOf('0-3') });
 const view = { ...knownView, assignments: [], owned: CpuSet.EMPTY, cpusOfCheckpoint: set('0-3') };
-const kernel = (online: string) => ({ online: set(online), pages: new Map<string, number>() });
+const kernel = (online: string) => ({ online: set(online), pages: new Map<string, number>(), freePages: new Map() });
 const STRICT = { ...config, cpuManager: { policy: 'static', options: { 'strict-cpu-reservation': 'true' } } };
 
 describe('the facts of a kubelet’s run, against each other and the kernel', () => {

@@ -161,6 +161,23 @@ describe('the fields of a report', () => {
     });
   }
 
+  it('names the huge pages that are free by the kubelet and not by the kernel', () => {
+    const free = { memory: 5, 'hugepages-2Mi': 2 ** 21 };
+    const view = { ...knownView, memory: { cells: new Map([[0, { ...state, free }]]) } };
+    const kernel = (count: number) => ({
+      ...{ online: CpuSet.parse('0-3'), pages: new Map<string, number>() },
+      freePages: new Map([['node0/hugepages/hugepages-2048kB', count]]),
+    });
+    const taken = build({ kubeletConfig: config, view, kernel: kernel(0) });
+    assert.deepEqual(
+      taken.memoryManager?.cells?.map(({ freePages }) => freePages),
+      [{ 'hugepages-2Mi': 0 }],
+    );
+    const text = '2 MiB of 2Mi pages on NUMA node 0 are taken by processes that did not reserve them';
+    assert.equal(messageOf('HugePagesFree', taken), text);
+    assert.equal(messageOf('HugePagesFree', build({ kubeletConfig: config, view, kernel: kernel(1) })), '');
+  });
+
   it('have no state of memory under policy None, and the set feature gates', () => {
     const featureGates = { PodLevelResourceManagers: true };
     const kubeletConfig = { ...config, memoryManager: { policy: 'None' }, featureGates };
