@@ -4,13 +4,20 @@ import { type Admission, type AdmissionRules, admitPod, removePod } from './admi
 import type { DevicePools } from './devices.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
 import { TOPOLOGY_POLICIES, type TopologyPolicy } from './merge.ts';
-import { type CpuOptions, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
+import { type CpuOptions, NO_CPU_OPTIONS, OptionError, readCpuOptions, readTopologyOptions } from './options.ts';
 import type { PodRequest } from './pod-request.ts';
 import { type CpuAssignments, cpusOf, type KubeletState } from './state.ts';
 import { createStaticPolicy, initialPool, type StaticPolicy } from './static-policy.ts';
 import { MAX_DISTRIBUTED_CELLS } from './take.ts';
 import { type CpuTopology, topologyOfHost } from './topology.ts';
-import { type Behaviour, behaviourOf, nearestBehaviour, PREDICTED_VERSIONS, UNPREDICTED_GATES } from './versions.ts';
+import {
+  type Behaviour,
+  behaviourOf,
+  nearestBehaviour,
+  onlyDescribed,
+  PREDICTED_VERSIONS,
+  unpredictedGate,
+} from './versions.ts';
 
 /** Option values are strings, as in the kubelet's own configuration. */
 export interface KubeletConfig {
@@ -91,19 +98,29 @@ function predictor(config: KubeletConfig): Kubelet {
   });
 }
 
-function behaviourFor({ version, nearest = false }: KubeletConfig) {
+function behaviourFor(config: KubeletConfig) {
+  const { version, nearest = false } = config;
   const reviewed = behaviourOf(version);
-  if (reviewed) return { behaviour: reviewed, approximation: undefined };
+  if (reviewed) return { behaviour: reviewed, approximation: describedOnly(config) };
   const similar = nearest ? nearestBehaviour(version) : undefined;
   if (!similar) throw new UnpredictableError(`kubelet ${version} is not predicted, only ${PREDICTED_VERSIONS}`);
   return { behaviour: similar.behaviour, approximation: `kubelet ${version} is predicted as ${similar.version}` };
 }
 
+/** The change without a source that affects this kubelet, as a warning under `nearest`. @throws UnpredictableError */
+function describedOnly({ version, nearest, cpuManager, topologyManager, memoryManager }: KubeletConfig) {
+  const options = cpuManager.policy === 'static' ? readCpuOptions(cpuManager.options) : NO_CPU_OPTIONS;
+  const scope = topologyManager?.scope ?? 'container';
+  const found = onlyDescribed(version, { options, scope, isMemoryStatic: memoryManager?.policy === 'Static' });
+  if (found === undefined) return undefined;
+  const text = `${found.what}, by the description of kubernetes #${found.change} alone`;
+  if (nearest === true) return `kubelet ${version}: ${text}`;
+  throw new UnpredictableError(`from 1.${found.since} on, ${text}`);
+}
+
 function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
-  const gate = Object.keys(UNPREDICTED_GATES).find((name) => config.featureGates?.[name]);
-  if (gate !== undefined) {
-    throw new UnpredictableError(`the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]} not predicted`);
-  }
+  const gate = unpredictedGate(config.version, config.featureGates);
+  if (gate !== undefined) throw new UnpredictableError(gate);
   const policyText = config.topologyManager?.policy ?? 'none';
   const policy = TOPOLOGY_POLICIES.find((one) => one === policyText);
   const scope = config.topologyManager?.scope ?? 'container';
@@ -167,11 +184,6 @@ function cpuPolicyOf(
   const missing = config.reserved.minus(topology.cpus);
   if (!missing.isEmpty) throw new UnpredictableError(`reserved CPU ${missing.first} does not exist on the host`);
   checkHardware(options, topology, policy);
-  if (options.alignBySocket && options.distributeAcrossNuma && behaviour.distributionSockets === 'not-predicted') {
-    throw new UnpredictableError(
-      'distribute-cpus-across-numa with align-by-socket is not predicted from 1.37 on (kubernetes #139778)',
-    );
-  }
   return createStaticPolicy(topology, options, config.reserved, behaviour);
 }
 

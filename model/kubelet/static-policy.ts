@@ -109,7 +109,9 @@ export function takeByTopology(
   }
   const groupSize = options.fullPcpusOnly ? topology.cpusPerCore : 1;
   const minCells = behaviour.hintedNodes === 'minimum' ? hinted : 0;
-  return takeDistributed(topology, available, count, groupSize, sorting, { remainder: behaviour.remainder, minCells });
+  const prefersSocket = options.alignBySocket && behaviour.distributionSockets === 'one-preferred';
+  const distribution = { remainder: behaviour.remainder, minCells, prefersSocket };
+  return takeDistributed(topology, available, count, groupSize, sorting, distribution);
 }
 
 function sortingOf({ distributeAcrossCores }: CpuOptions, behaviour: Behaviour): Sorting {

@@ -1,4 +1,4 @@
-import { CpuSet } from '../cpu-set.ts';
+import { CpuSet, unionOf } from '../cpu-set.ts';
 import { Accumulator, type Sorting } from './accumulator.ts';
 import type { CpuTopology } from './topology.ts';
 
@@ -51,7 +51,10 @@ export const MAX_DISTRIBUTED_CELLS = 4;
 interface Spread {
   readonly balance: number;
   readonly combination: readonly number[];
+  /** CPUs of each cell before the remainder. */
+  readonly each: number;
   readonly rest: readonly number[];
+  readonly isInOneSocket: boolean;
 }
 
 interface Distribution {
@@ -59,6 +62,8 @@ interface Distribution {
   readonly remainder: 'cpus' | 'groups';
   /** Smallest number of NUMA nodes, where the free ones allow it. */
   readonly minCells: number;
+  /** Whether cells of one socket are preferred, and cells may give less than an equal share. */
+  readonly prefersSocket?: boolean;
 }
 
 interface Request extends Distribution {
@@ -66,6 +71,7 @@ interface Request extends Distribution {
   readonly groupSize: number;
   /** Number of free CPUs by cell, for every cell that has one, in the accumulator's order. */
   readonly free: ReadonlyMap<number, number>;
+  readonly isInOneSocket: (cells: readonly number[]) => boolean;
 }
 
 /**
@@ -88,7 +94,8 @@ export function takeDistributed(
 
   const { cells } = topology;
   const free = new Map(acc.sorted(cells).map((cell) => [cell, acc.freeIn(cells, cell).size]));
-  const request = { ...distribution, count, groupSize, free };
+  const isInOneSocket = (combination: readonly number[]) => isOneSocket(topology, combination);
+  const request = { ...distribution, count, groupSize, free, isInOneSocket };
   const [fewest, most] = cellRange(topology, request);
   for (let size = fewest; size <= most; size++) {
     const spread = bestSpread(request, size);
@@ -114,31 +121,44 @@ function share(count: number, cells: number, groupSize: number): number {
 function bestSpread(request: Request, size: number): Spread | undefined {
   let best: Spread | undefined;
   for (const combination of combinations([...request.free.keys()], size)) {
-    if (best?.balance === 0) break;
+    if (best?.balance === 0 && (!request.prefersSocket || best.isInOneSocket)) break;
     const spread = spreadOver(request, combination);
-    if (spread && (!best || spread.balance < best.balance)) best = spread;
+    if (spread && (!best || isBetter(spread, best, request))) best = spread;
   }
   return best;
 }
 
+function isBetter(spread: Spread, best: Spread, { prefersSocket }: Request): boolean {
+  if (prefersSocket && spread.isInOneSocket !== best.isInOneSocket) return spread.isInOneSocket;
+  return spread.balance < best.balance;
+}
+
+function isOneSocket({ cells, sockets }: CpuTopology, combination: readonly number[]): boolean {
+  const cpus = unionOf(combination.map((cell) => cells.groups.get(cell) ?? CpuSet.EMPTY));
+  return [...sockets.groups.values()].filter((socket) => socket.intersects(cpus)).length === 1;
+}
+
 function spreadOver(request: Request, combination: readonly number[]): Spread | undefined {
-  const { count, groupSize, free } = request;
+  const { count, groupSize, free, prefersSocket } = request;
   const frees = combination.map((cell) => free.get(cell) ?? 0);
   const groups = frees.reduce((sum, cpus) => sum + Math.floor(cpus / groupSize), 0);
-  const each = share(count, combination.length, groupSize);
+  const equal = share(count, combination.length, groupSize);
+  const each = prefersSocket ? Math.min(equal, ...frees.map((cpus) => cpus - (cpus % groupSize))) : equal;
   if (groups * groupSize < count || frees.some((cpus) => cpus < each)) return undefined;
+  const isInOneSocket = prefersSocket === true && request.isInOneSocket(combination);
 
   const after = new Map(free);
   for (const cell of combination) after.set(cell, (after.get(cell) ?? 0) - each);
   const remainder = count - each * combination.length;
-  if (remainder === 0) return { balance: standardDeviation([...after.values()]), combination, rest: [] };
+  const even = { combination, each, isInOneSocket, rest: [] };
+  if (remainder === 0) return { ...even, balance: standardDeviation([...after.values()]) };
 
   const candidates = combination.filter((cell) => (after.get(cell) ?? 0) >= groupSize);
   let best: Spread | undefined;
   for (let size = candidates.length; size >= 1; size--) {
     for (const rest of combinations(candidates, size)) {
       const balance = balanceWith(after, rest, remainder, request);
-      if (balance !== undefined && (!best || balance < best.balance)) best = { balance, combination, rest };
+      if (balance !== undefined && (!best || balance < best.balance)) best = { ...even, balance, rest };
     }
   }
   return best;
@@ -174,7 +194,7 @@ function takeSpread(
   topology: CpuTopology,
   acc: Accumulator,
   { count, groupSize }: Request,
-  { combination, rest }: Spread,
+  { combination, each, rest }: Spread,
   sorting: Sorting,
 ): CpuSet {
   const { cells } = topology;
@@ -182,7 +202,6 @@ function takeSpread(
     const taken = takePacked(topology, acc.freeIn(cells, cell), cpus, sorting, false);
     acc.take(taken.intersect(cells.groups.get(cell)!));
   };
-  const each = share(count, combination.length, groupSize);
   for (const cell of combination) takeFrom(cell, each);
   let remainder = count - each * combination.length;
   while (remainder > 0) {

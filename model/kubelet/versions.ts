@@ -1,3 +1,5 @@
+import type { CpuOptions } from './options.ts';
+
 export interface Behaviour {
   /** NUMA nodes for which the device manager creates hints: all of the host, or those that have such a device. */
   readonly deviceHints: 'all-nodes' | 'device-nodes';
@@ -10,7 +12,7 @@ export interface Behaviour {
   /** Whether a distribution uses at least as many NUMA nodes as the topology manager's hint has. */
   readonly hintedNodes: 'ignored' | 'minimum';
   /** Whether a distribution prefers the NUMA nodes of one socket under align-by-socket. */
-  readonly distributionSockets: 'any' | 'not-predicted';
+  readonly distributionSockets: 'any' | 'one-preferred';
   /** With what the pod-scope hint of memory is restored after a restart. */
   readonly restoredPodMemory: 'first-container' | 'all-containers';
 }
@@ -23,9 +25,18 @@ interface Change {
   /** Below pkg/kubelet/cm. */
   readonly file: string;
   readonly what: string;
-  /** Whether the merged source was read, or only the description, the release note and the review. */
-  readonly basis: 'source' | 'description';
+  /** What was read: source, or only the description, the release note and the review. */
+  readonly basis: string;
   readonly behaviour: Partial<Behaviour>;
+  /** Of a change that is only described: the settings with which a kubelet is not predicted without `nearest`. */
+  readonly touches?: (settings: Settings) => boolean;
+}
+
+/** What decides whether a change can affect a kubelet. */
+export interface Settings {
+  readonly options: CpuOptions;
+  readonly scope: string;
+  readonly isMemoryStatic: boolean;
 }
 
 export const OLDEST_BEHAVIOUR: Behaviour = {
@@ -38,6 +49,9 @@ export const OLDEST_BEHAVIOUR: Behaviour = {
   restoredPodMemory: 'first-container',
 };
 
+/** The file in a pull request on 1.37 and later changes, whose resizes follow the same steps as first assignments. */
+const AS_IN_RESIZE = 'source: the file in a pull request on 1.38';
+
 /**
  * Changes of the kubelet's resource managers since 1.33, from the sources of 1.33.13, 1.34.9, 1.35.6 and 1.36.3. A
  * distribution may backport a change without showing it (OpenShift has #138244 in its 1.35).
@@ -48,23 +62,23 @@ export const CHANGES: readonly Change[] = [
     change: 138244,
     file: 'devicemanager/topology_hints.go',
     what: 'device hints name only NUMA nodes that have such a device',
-    basis: 'source',
+    basis: 'source: the file of 1.36.3',
     behaviour: { deviceHints: 'device-nodes' },
   },
   {
     since: 37,
     change: 139778,
     file: 'cpumanager/cpu_assignment.go',
-    what: 'distribute-cpus-across-numa considers align-by-socket; not predicted together',
-    basis: 'description',
-    behaviour: { distributionSockets: 'not-predicted' },
+    what: 'distribute-cpus-across-numa with align-by-socket prefers NUMA nodes of one socket',
+    basis: AS_IN_RESIZE,
+    behaviour: { distributionSockets: 'one-preferred' },
   },
   {
     since: 37,
     change: 140314,
     file: 'cpumanager/state/checkpoint.go',
-    what: 'cpu_manager_state version 4: pods and baselines in the JSON text `data`',
-    basis: 'description',
+    what: 'cpu_manager_state version 4: pods in the JSON text `data`',
+    basis: 'source: the file in a pull request on 1.37',
     behaviour: {},
   },
   {
@@ -72,7 +86,7 @@ export const CHANGES: readonly Change[] = [
     change: 139456,
     file: 'cpumanager/cpu_assignment.go',
     what: 'distribute-cpus-across-numa uses all NUMA nodes of the topology manager’s hint',
-    basis: 'description',
+    basis: AS_IN_RESIZE,
     behaviour: { hintedNodes: 'minimum' },
   },
   {
@@ -80,7 +94,7 @@ export const CHANGES: readonly Change[] = [
     change: 140730,
     file: 'cpumanager/cpu_assignment.go',
     what: 'distribute-cpus-across-numa with full-pcpus-only ends where parts of cores are free; earlier kubelets hang',
-    basis: 'description',
+    basis: AS_IN_RESIZE,
     behaviour: { remainder: 'groups' },
   },
   {
@@ -90,6 +104,7 @@ export const CHANGES: readonly Change[] = [
     what: 'distribute-cpus-across-cores takes one CPU of each core in turn, whatever the ids',
     basis: 'description',
     behaviour: { spread: 'by-core' },
+    touches: ({ options }) => options.distributeAcrossCores,
   },
   {
     since: 38,
@@ -98,6 +113,7 @@ export const CHANGES: readonly Change[] = [
     what: 'distribute-cpus-across-cores with align-by-socket stays on a socket that has room',
     basis: 'description',
     behaviour: { spreadSockets: 'one-with-room' },
+    touches: ({ options }) => options.distributeAcrossCores && options.alignBySocket,
   },
   {
     since: 38,
@@ -106,6 +122,7 @@ export const CHANGES: readonly Change[] = [
     what: 'after a restart, the pod-scope hint of memory comes from all containers of the pod',
     basis: 'description',
     behaviour: { restoredPodMemory: 'all-containers' },
+    touches: ({ scope, isMemoryStatic }) => scope === 'pod' && isMemoryStatic,
   },
   {
     since: 38,
@@ -125,14 +142,32 @@ export const CHANGES: readonly Change[] = [
   },
 ];
 
-/** Feature gates, off by default, with effects that are not predicted. */
-export const UNPREDICTED_GATES: Readonly<Record<string, string>> = {
-  /** Alpha in 1.36, beta from 1.37 on (kubernetes #138738), and off in both. */
-  PodLevelResourceManagers: 'pod-level managers are',
-  /** Alpha since 1.32. */
-  InPlacePodVerticalScalingExclusiveCPUs: 'resizes of exclusive CPUs are',
-  /** Alpha since 1.34. */
-  InPlacePodVerticalScalingExclusiveMemory: 'resizes of memory that the static manager gave out are',
+/** A feature gate with effects that are not predicted where it is on. */
+interface Gate {
+  readonly effect: string;
+  /** Its default from each of these minor versions on, ascending. Before the first one it does not exist. */
+  readonly defaults: readonly { readonly since: number; readonly on: boolean; readonly basis: string }[];
+  /** What node.status.declaredFeatures has under the static CPU manager if the gate is on. */
+  readonly declaredAs?: string;
+}
+
+export const GATES: Readonly<Record<string, Gate>> = {
+  PodLevelResourceManagers: {
+    effect: 'pod-level managers are',
+    defaults: [
+      { since: 36, on: false, basis: 'source of 1.36.3, alpha' },
+      { since: 37, on: false, basis: 'description of #141209, beta' },
+    ],
+  },
+  InPlacePodVerticalScalingExclusiveCPUs: {
+    effect: 'resizes of exclusive CPUs are',
+    defaults: [{ since: 32, on: false, basis: 'source of 1.36.3, alpha' }],
+    declaredAs: 'GuaranteedQoSPodCPUResize',
+  },
+  InPlacePodVerticalScalingExclusiveMemory: {
+    effect: 'resizes of memory that the static manager gave out are',
+    defaults: [{ since: 34, on: false, basis: 'source of 1.36.3, alpha' }],
+  },
 };
 
 const FIRST_MINOR = 33;
@@ -158,6 +193,25 @@ export function nearestBehaviour(
 function behaviourAt(minor: number): Behaviour {
   const changes = CHANGES.filter(({ since }) => since <= minor);
   return Object.assign({ ...OLDEST_BEHAVIOUR }, ...changes.map(({ behaviour }) => behaviour));
+}
+
+/** A gate that is on and not predicted: as configured, else by the version's default. @param gates by name, for tests */
+export function unpredictedGate(
+  version: string,
+  configured: Readonly<Record<string, boolean>> = {},
+  gates = GATES,
+): string | undefined {
+  const minor = minorOf(version) ?? 0;
+  const isOn = ([name, { defaults }]: [string, Gate]) =>
+    configured[name] ?? defaults.findLast(({ since }) => since <= minor)?.on ?? false;
+  const [name, gate] = Object.entries(gates).find(isOn) ?? [];
+  return gate && `the feature gate ${name} is on; ${gate.effect} not predicted`;
+}
+
+/** The first change of a version that was not read in its source and that affects a kubelet with these settings. */
+export function onlyDescribed(version: string, settings: Settings): Change | undefined {
+  const minor = minorOf(version) ?? 0;
+  return CHANGES.find(({ since, touches }) => since <= minor && touches?.(settings) === true);
 }
 
 function minorOf(text: string): number | undefined {

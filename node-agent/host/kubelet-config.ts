@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut, issueText, PlumblineError } from '../../model/errors.ts';
-import { UNPREDICTED_GATES } from '../../model/kubelet/versions.ts';
+import { GATES } from '../../model/kubelet/versions.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 
 /** Characters of a name, a value or a quantity; limits of NUMA nodes, resources and options of a kubelet. */
@@ -94,7 +94,7 @@ export function kubeletConfigOf(source: string, document: unknown) {
 /** The gates that change admission. AllAlpha and AllBeta turn on every gate of their stage that is not set itself. */
 function gatesOf(gates: Readonly<Record<string, boolean>>): Record<string, boolean> {
   const all = gates['AllAlpha'] === true || gates['AllBeta'] === true;
-  const names = Object.keys(UNPREDICTED_GATES).filter((gate) => all || Object.hasOwn(gates, gate));
+  const names = Object.keys(GATES).filter((gate) => all || Object.hasOwn(gates, gate));
   return Object.fromEntries(names.map((gate) => [gate, gates[gate] ?? true]));
 }
 

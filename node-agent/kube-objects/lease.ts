@@ -10,6 +10,8 @@ import type { OwnerReference } from '../../model/shapes.ts';
 const MAX_RESOURCES = 1024;
 /** Conditions of a Node; node-problem-detector adds some. */
 const MAX_CONDITIONS = 256;
+/** Features that a kubelet declares (KEP-5328); 1.36 has five. */
+const MAX_FEATURES = 256;
 const amounts = map(qualifiedName, word, MAX_RESOURCES).nullish();
 
 const node = z.object({
@@ -20,6 +22,7 @@ const node = z.object({
       conditions: list(z.object({ type: qualifiedName, lastHeartbeatTime: word.nullish() }), MAX_CONDITIONS).nullish(),
       capacity: amounts,
       allocatable: amounts,
+      declaredFeatures: list(word, MAX_FEATURES).nullish(),
     })
     .nullish(),
 });
@@ -39,6 +42,7 @@ export async function readNode(client: KubeClient, name: string, signal: AbortSi
     /** Quantities by resource; unhealthy devices are capacity, but not allocatable. */
     capacity: status?.capacity ?? {},
     allocatable: status?.allocatable ?? {},
+    declaredFeatures: status?.declaredFeatures ?? [],
     labels: metadata.labels ?? {},
   };
 }

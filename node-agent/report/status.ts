@@ -3,6 +3,7 @@ import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { pagesText, takenPages, takenText } from '../../model/kubelet/usage.ts';
+import { GATES } from '../../model/kubelet/versions.ts';
 import { byText } from '../../model/lists.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
@@ -17,6 +18,8 @@ const SUMMARY_CHARACTERS = 255;
 
 export interface ReportInputs extends RunInputs {
   readonly capacity: Readonly<Record<string, string>>;
+  /** node.status.declaredFeatures. */
+  readonly declaredFeatures?: readonly string[] | undefined;
   readonly kubeletConfigProblems: readonly string[];
   /** Undefined until the agent has read the networks once since its start. */
   readonly networks: NetworksView | undefined;
@@ -132,8 +135,14 @@ function kubeletPart(inputs: ReportInputs, config: NodeKubeletConfig) {
     cpuManager: { policy: inputs.view.policy ?? '', options: cpuManager.options },
     topologyManager,
     memoryManager: { ...memoryManager, ...memoryCells(inputs, config) },
-    featureGates,
+    featureGates: { ...featureGates, ...(inputs.view.policy === 'static' && declaredGates(inputs)) },
   };
+}
+
+/** Gates that are on by what the kubelet declares, whatever its configuration says. */
+function declaredGates({ declaredFeatures = [] }: ReportInputs): Record<string, boolean> {
+  const declared = Object.entries(GATES).filter(([, { declaredAs = '' }]) => declaredFeatures.includes(declaredAs));
+  return Object.fromEntries(declared.map(([name]) => [name, true]));
 }
 
 /** With unhealthy ones, which the kubelet counts for the narrowest hint; not known until the Node has all. */

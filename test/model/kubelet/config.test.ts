@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import { behaviourOf, CHANGES, nearestBehaviour } from '../../../model/kubelet/versions.ts';
+import { behaviourOf, CHANGES, GATES, nearestBehaviour, unpredictedGate } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
 const MANY = { 'max-allowable-numa-nodes': '64' };
@@ -23,9 +23,18 @@ describe('a configuration that is not predicted is reported with the reason', ()
     ['an old version', { version: 'v1.32.13' }, /^kubelet v1\.32\.13 is not predicted, only 1\.33 to 1\.38-alpha$/],
     ['no version, even as the nearest', { version: 'unknown', nearest: true }, /kubelet unknown is not predicted/],
     [
-      'distribution with align-by-socket in 1.37',
-      { ...cpu({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' }), version: 'v1.37.0' },
-      /^distribute-cpus-across-numa with align-by-socket is not predicted from 1\.37 on/,
+      'an option whose change was not read',
+      { ...cpu({ 'distribute-cpus-across-cores': 'true' }), version: 'v1.38.0-alpha.1' },
+      /^from 1\.38 on, distribute-cpus-across-cores takes one CPU .*, by the description of kubernetes #140766 alone$/,
+    ],
+    [
+      'memory of pods whose change was not read',
+      {
+        version: 'v1.38.0-alpha.1',
+        topologyManager: { policy: 'restricted', scope: 'pod' },
+        memoryManager: { policy: 'Static', cells: [] },
+      },
+      /^from 1\.38 on, after a restart, the pod-scope hint/,
     ],
     [
       'resizes of exclusive CPUs',
@@ -152,8 +161,8 @@ describe('a configuration that is not predicted is reported with the reason', ()
 describe('behaviour by version', () => {
   const OLD = 'all-nodes by-id any cpus ignored any first-container';
   const OF_36 = OLD.replace('all-nodes', 'device-nodes');
-  const OF_37 = 'device-nodes by-id any cpus ignored not-predicted first-container';
-  const OF_38 = 'device-nodes by-core one-with-room groups minimum not-predicted all-containers';
+  const OF_37 = 'device-nodes by-id any cpus ignored one-preferred first-container';
+  const OF_38 = 'device-nodes by-core one-with-room groups minimum one-preferred all-containers';
   const cases: readonly [version: string, behaviour: string | undefined][] = [
     ['v1.33.1', OLD],
     ['1.36.0-rc.1+abc', OF_36],
@@ -202,6 +211,28 @@ describe('behaviour by version', () => {
     });
   }
 
+  it('of 1.38 is predicted with options that no unread change affects, and with all as the nearest, which it says', () => {
+    const of = (options: Record<string, string>, nearest: boolean) => {
+      const cpuManager = { policy: 'static', options };
+      const host = simpleHost(2, 4);
+      return createKubelet({ version: 'v1.38.0-alpha.1', host, cpuManager, reserved: CpuSet.of([0]), nearest });
+    };
+    const text = (kubelet: ReturnType<typeof of>) =>
+      'unpredictable' in kubelet ? kubelet.unpredictable : kubelet.approximation;
+    assert.equal(text(of({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' }, false)), undefined);
+    assert.match(text(of({ 'distribute-cpus-across-cores': 'true' }, true)) ?? '', /^kubelet v1\.38.*#140766 alone$/);
+  });
+
+  it('has the gates of its version on unless they are configured', () => {
+    const gates = {
+      Pods: { effect: 'pods are', defaults: [36, 38].map((since) => ({ since, on: since > 36, basis: '' })) },
+    };
+    const of = (version: string, configured?: Record<string, boolean>) => unpredictedGate(version, configured, gates);
+    const on = 'the feature gate Pods is on; pods are not predicted';
+    assert.deepEqual([of('v1.35.1'), of('v1.37.0'), of('v1.38.0')], [undefined, undefined, on]);
+    assert.deepEqual([of('v1.36.0', { Pods: true }), of('v1.38.0', { Pods: false })], [on, undefined]);
+  });
+
   const GATE = 'PodLevelResourceManagers';
   it('is not predicted with a gate that is on', () => {
     const withGates = (featureGates: Readonly<Record<string, boolean>>) => {
@@ -214,11 +245,14 @@ describe('behaviour by version', () => {
     assert.match(withGates({ [GATE]: true }) ?? '', /feature gate PodLevelResourceManagers is on/);
   });
 
-  it('the page lists every change, with its versions and what was read', () => {
+  it('the page lists every change and every default of a gate, with versions and what was read', () => {
     const page = readFileSync(new URL('../../../docs/reference/compatibility.md', import.meta.url), 'utf8');
     const rows = CHANGES.map(({ change, since, what, file, basis }) => {
       return `| \`>=1.${since}.0\` | [#${change}](https://github.com/kubernetes/kubernetes/pull/${change}), \`${file}\` | ${what} | ${basis} |`;
     });
-    for (const row of rows) assert.ok(page.includes(row), row);
+    const gates = Object.entries(GATES).flatMap(([name, { defaults }]) =>
+      defaults.map(({ since, on, basis }) => `| \`${name}\` | \`>=1.${since}.0\` | ${on ? 'on' : 'off'} | ${basis} |`),
+    );
+    for (const row of [...rows, ...gates]) assert.ok(page.includes(row), row);
   });
 });

@@ -77,6 +77,21 @@ describe('CPUs distributed over NUMA nodes', () => {
     });
   }
 
+  const sockets: readonly [what: string, free: string, before: string, from37: string][] = [
+    ['of one socket, where the balance is as good', '0-5,8-15', '0-2,8-10', '8-10,12-14'],
+    ['of one socket with unequal shares', '0-5,8-11', '0-2,8-10', '0-5'],
+    ['of two sockets if none has room, on fewer NUMA nodes', '0-1,4-5,8-11', '0-1,4-5,8-9', '0-1,8-11'],
+  ];
+  for (const [what, free, before, from37] of sockets) {
+    it(`with align-by-socket, from 1.37 on, are ${what}`, () => {
+      const options = readCpuOptions({ 'distribute-cpus-across-numa': 'true', 'align-by-socket': 'true' });
+      const topology = topologyOfHost(SOCKETS);
+      const of = (version: string) =>
+        `${takeByTopology(topology, options, CpuSet.parse(free), 6, { behaviour: behaviourOf(version)! })}`;
+      assert.deepEqual([of('v1.36.3'), of('v1.37.0')], [before, from37]);
+    });
+  }
+
   const hinted: readonly [what: string, minCells: number, expected: string][] = [
     ['a hint of two NUMA nodes', 2, '0-2,8-10'],
     ['a hint of all NUMA nodes', 3, '0-1,8-9,16-17'],

@@ -161,6 +161,18 @@ describe('the fields of a report', () => {
     });
   }
 
+  it('has a gate that the kubelet declares, whatever its configuration says, under the static CPU manager', () => {
+    const declaredFeatures = ['Another', 'GuaranteedQoSPodCPUResize'];
+    const gatesUnder = (policy: string) =>
+      build({
+        kubeletConfig: { ...config, cpuManager: { policy, options: {} } },
+        declaredFeatures,
+        view: { ...knownView, policy },
+      }).featureGates;
+    assert.deepEqual(gatesUnder('static'), { InPlacePodVerticalScalingExclusiveCPUs: true });
+    assert.deepEqual(gatesUnder('none'), {});
+  });
+
   it('names the huge pages that are free by the kubelet and not by the kernel', () => {
     const free = { memory: 5, 'hugepages-2Mi': 2 ** 21 };
     const view = { ...knownView, memory: { cells: new Map([[0, { ...state, free }]]) } };
