@@ -73,7 +73,7 @@ describe('publishing the report', () => {
     const amounts = { capacity: { 'a/vf': '6' }, allocatable: { 'a/vf': '4' }, declaredFeatures: ['X'] };
     api.objects.set(nodePath, { ...node, status: { ...node.status, ...amounts } });
     await eventually(() => published()?.status?.devices !== undefined, 'devices');
-    assert.deepEqual((await readNode(client, NODE, new AbortController().signal)).declaredFeatures, ['X']);
+    assert.deepEqual((await readNode(api.client, NODE, new AbortController().signal)).declaredFeatures, ['X']);
     assert.deepEqual(published()?.status?.devices, [{ ...devices[0], unhealthy: 2 }]);
   });
 
