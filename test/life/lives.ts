@@ -20,6 +20,8 @@ export interface LivesOptions {
   /** Whether the other lives continue after a failure; each way of failing is reported once. */
   readonly goesOn: boolean;
   readonly progress: (events: number, failures: number) => void;
+  /** Called with each new way of failing, before its sequence is shortened, which takes minutes. */
+  readonly onFailure?: (failure: Failure) => void;
 }
 
 export interface Failure extends Violation {
@@ -47,8 +49,10 @@ export async function playLives(options: LivesOptions): Promise<{ events: number
         onEvent: () => progress(++events, found.size),
       });
       for (const violation of violations) {
-        if (!found.has(violation.invariant))
-          found.set(violation.invariant, { ...violation, seed: seed + life, steps: steps.slice(0, happened) });
+        if (found.has(violation.invariant)) continue;
+        const failure = { ...violation, seed: seed + life, steps: steps.slice(0, happened) };
+        found.set(violation.invariant, failure);
+        options.onFailure?.(failure);
       }
     }
   };

@@ -121,6 +121,9 @@ export class LifeKubelet {
     if (this.state !== 'stopped') return;
     this.#setState('starting');
     const before = this.run;
+    // It would refuse to start with more reserved pages than the NUMA node has.
+    if (this.settings.reservedPages > (this.#machine.facts.pages[0] ?? 0) * PAGE_BYTES)
+      this.settings = { ...this.settings, reservedPages: 0 };
     this.run = { machine: this.#machine.facts, settings: this.settings, version: this.version };
     // Kubernetes' documentation: drain the node and delete the state before CPUs or reserved CPUs change.
     const reserved = CpuSet.parse(this.settings.reserved);

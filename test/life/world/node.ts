@@ -51,6 +51,8 @@ export class LifeNode {
   #apiPort = 0;
   #flags: readonly string[] = [];
   #isNodeStale = false;
+  /** When the kubelet last wrote the Node, in seconds since 1970. */
+  #heartbeat = 0;
 
   constructor() {
     const path = (name: string) => join(this.directory, name);
@@ -144,9 +146,13 @@ export class LifeNode {
     const capacity = { pods: '110' };
     const path = `/api/v1/nodes/${NODE}`;
     const nodeInfo = { kubeletVersion: this.kubelet.run.version };
+    // To the second, as in the API; no kubelet starts twice within one.
+    this.#heartbeat = Math.max(this.#heartbeat + 1, Math.floor(Date.now() / 1000));
+    const lastHeartbeatTime = `${new Date(this.#heartbeat * 1000).toISOString().slice(0, 19)}Z`;
+    const conditions = [{ type: 'Ready', status: 'True', lastHeartbeatTime }];
     this.api.objects.set(path, {
       ...this.api.objects.get(path),
-      status: { nodeInfo, capacity, allocatable: capacity },
+      status: { nodeInfo, conditions, capacity, allocatable: capacity },
     });
     this.kubelet.stateSince = performance.now();
   }

@@ -57,12 +57,19 @@ export class OpenVswitch {
     await this.start();
     const own = [...MACHINE].map((cpu) => CpuSet.of([cpu]));
     const threads = () => threadsOfProcess(this.#daemons.get('ovs-vswitchd')?.pid ?? 0);
-    await until('handlers and revalidators', () => threads().length > own.length);
+    // A thread inherits the mask of the one that starts it: the thread of RCU is started by any, so it must be there.
+    const has = (name: RegExp) => threads().some((tid) => name.test(this.#nameOf(tid)));
+    await until('all kinds of threads', () => [/^urcu/, /^handler/, /^revalidator/].every(has));
     for (const [index, tid] of threads().slice(-own.length).entries()) {
       const cpus = own[index] ?? MACHINE;
       affinity.set(tid, cpus.toWords());
       this.#originals.set(tid, cpus.toString());
     }
+  }
+
+  #nameOf(tid: number): string {
+    const path = `/proc/${this.#daemons.get('ovs-vswitchd')?.pid}/task/${tid}/comm`;
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
   }
 
   async start(): Promise<void> {
