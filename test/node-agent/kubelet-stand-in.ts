@@ -46,12 +46,14 @@ export class FakeKubelet {
   private readonly registrationSocket: string;
   private servers: Server[] = [];
 
-  constructor(directory: string) {
+  /** @param podResources where PodResources is served, if another process serves the kubelet's socket */
+  constructor(directory: string, podResources = 'pod-resources') {
     this.directory = directory;
     this.cdiDir = join(directory, 'cdi');
-    this.podSocket = join(directory, 'pod-resources/kubelet.sock');
+    this.podSocket = join(directory, podResources, 'kubelet.sock');
     this.registrationSocket = join(directory, 'device-plugins', KUBELET_SOCKET);
-    for (const name of ['pod-resources', 'device-plugins']) mkdirSync(join(directory, name), { recursive: true });
+    for (const name of ['pod-resources', podResources, 'device-plugins'])
+      mkdirSync(join(directory, name), { recursive: true });
   }
 
   async start(): Promise<void> {

@@ -1,4 +1,5 @@
-import { execFileSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -7,8 +8,13 @@ import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { groupBy } from '../../../model/lists.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
+import { endsWithUs } from '../../support/children.ts';
 import { replaceFile, writeTree } from '../../support/files.ts';
 import { coreOf, type Machine, type MachineFacts, PAGE_BYTES } from './machine.ts';
+
+/** The folder of the socket that answers, behind the process of a run. */
+const BEHIND = 'behind';
+const OWNER = join(import.meta.dirname, 'socket-owner.cjs');
 
 export interface Owner {
   readonly namespace: string;
@@ -77,6 +83,8 @@ export class LifeKubelet {
   /** Called to write the Node's status. */
   onReady: () => void = () => {};
   readonly #fake: FakeKubelet;
+  /** The process of this run. */
+  #process: ChildProcess | undefined;
   readonly #machine: Machine;
   #configz: Server | undefined;
   #port = 0;
@@ -85,7 +93,7 @@ export class LifeKubelet {
   constructor(directory: string, machine: Machine) {
     this.directory = directory;
     this.#machine = machine;
-    this.#fake = new FakeKubelet(directory);
+    this.#fake = new FakeKubelet(directory, BEHIND);
     this.cdiDir = this.#fake.cdiDir;
     this.#fake.beforeAnswer = () => this.#beforeAnswer();
     this.run = { machine: machine.facts, settings: this.settings, version: this.version };
@@ -140,6 +148,7 @@ export class LifeKubelet {
     this.#fake.registrations.length = 0;
     this.#fake.pods = {};
     await this.#fake.start();
+    if ((this.state as string) !== 'stopped') await this.#startProcess();
     await pause(LISTS_NOTHING_MILLISECONDS);
     if ((this.state as string) === 'stopped') return;
     this.#list();
@@ -147,11 +156,24 @@ export class LifeKubelet {
     this.onReady();
   }
 
+  /** It serves the socket of PodResources. */
+  async #startProcess(): Promise<void> {
+    const [socket, behind] = ['pod-resources', BEHIND].map((name) => join(this.directory, name, 'kubelet.sock'));
+    const child = spawn(process.execPath, [OWNER, String(socket), String(behind)], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    endsWithUs(child);
+    this.#process = child;
+    await Promise.race([once(child.stdout, 'data'), once(child, 'exit')]);
+  }
+
   /** As by SIGKILL: its files and sockets stay. */
   async stop(): Promise<void> {
     if (this.state === 'stopped') return;
     this.#setState('stopped');
     this.#fake.kill();
+    this.#process?.kill('SIGKILL');
+    this.#process = undefined;
     this.#configz?.closeAllConnections();
     await new Promise((resolve) => (this.#configz ? this.#configz.close(resolve) : resolve(undefined)));
     this.#configz = undefined;
