@@ -25,8 +25,9 @@ export function reportOfStatus(status: NodeTopologyStatus, names: ReadonlyMap<st
   const assignments = status.assignments.map(({ podUID, container, cpus }) => {
     return { podUID: names.get(podUID) ?? podUID, container, cpus };
   });
-  // The kubelet also has a table for huge pages of a size that the NUMA node has none of.
-  const cells = memoryManager?.cells?.map((cell) => {
+  // The kubelet also has a table for huge pages of a size that the NUMA node has none of. It does not ask the kernel for
+  // free ones.
+  const cells = memoryManager?.cells?.map(({ freePages: _free, ...cell }) => {
     const present = Object.entries(cell.state?.free ?? {}).filter(
       ([type]) => type === 'memory' || cell.hugePages?.[type] !== undefined,
     );
