@@ -72,6 +72,7 @@ const FACTS: readonly Fact[] = [
   },
   {
     name: 'version',
+    condition: 'KubeletRunKnown',
     promised: 15_000,
     needs: OF_KUBELET,
     truth: (node) => whileReady(node, node.kubelet.run.version),

@@ -48,6 +48,8 @@ export class LifeNode {
   isRestarting = false;
   readonly launchers = new Map<string, object>();
   readonly #clock: string;
+  /** Milliseconds by which the node's wall clock is off: that of the agent, and that of the kubelet. */
+  #clockOffset = 0;
   #apiPort = 0;
   #flags: readonly string[] = [];
   #isNodeStale = false;
@@ -147,7 +149,7 @@ export class LifeNode {
     const path = `/api/v1/nodes/${NODE}`;
     const nodeInfo = { kubeletVersion: this.kubelet.run.version };
     // To the second, as in the API; a kubelet takes more than one to start.
-    this.#heartbeat = Math.max(this.#heartbeat + 1, Math.ceil(Date.now() / 1000));
+    this.#heartbeat = Math.max(this.#heartbeat + 1, Math.ceil((Date.now() + this.#clockOffset) / 1000));
     const lastHeartbeatTime = `${new Date(this.#heartbeat * 1000).toISOString().slice(0, 19)}Z`;
     const conditions = [{ type: 'Ready', status: 'True', lastHeartbeatTime }];
     this.api.objects.set(path, {
@@ -184,6 +186,7 @@ export class LifeNode {
   }
 
   moveClock(milliseconds: number): void {
+    this.#clockOffset = milliseconds;
     replaceFile(this.#clock, String(milliseconds));
   }
 
