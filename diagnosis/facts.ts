@@ -35,6 +35,8 @@ export interface InstanceFacts {
   readonly hasCpusOfClaim?: boolean | undefined;
   /** The node that it is asked to leave: by a drain, or by another eviction. */
   readonly evacuatedFrom?: string | undefined;
+  /** Why KubeVirt cannot migrate it; '' if it does not say. */
+  readonly notMigratable?: string | undefined;
 }
 
 /** The newest migration of an instance. */

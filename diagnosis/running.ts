@@ -33,7 +33,7 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
   return withDpu(facts, at, placed(facts, at, needs));
 }
 
-function withDpu(facts: Named & Pick<VmFacts, 'node'>, at: string, causes: readonly Cause[]): Cause[] {
+function withDpu(facts: Named & Pick<VmFacts, 'node' | 'instance'>, at: string, causes: readonly Cause[]): Cause[] {
   const dead = facts.node?.deadDpu;
   if (dead === undefined) return [...causes];
   const text = `on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
@@ -137,7 +137,7 @@ function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
   return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
 }
 
-type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'scheduler' | 'now'>;
+type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'instance' | 'scheduler' | 'now'>;
 type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
 
 /** The state of a running VM with a CPU mask; the most important fact first. */

@@ -97,7 +97,14 @@ export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts 
       ([, text]) => text,
     ),
     evacuatedFrom: status?.evacuationNodeName || undefined,
+    notMigratable: notMigratable(conditions),
   };
+}
+
+/** From KubeVirt's condition; '' if it does not say why, undefined if the instance can migrate or that is not known. */
+export function notMigratable(conditions: readonly ConditionShape[]): string | undefined {
+  const condition = conditions.find(({ type, status }) => type === 'LiveMigratable' && status === 'False');
+  return condition && (condition.message ?? condition.reason ?? '');
 }
 
 type MigrationStatus = NonNullable<z.infer<typeof migrationState>>;

@@ -205,6 +205,10 @@ const owns = (cpus: string, more: Partial<NodeTopologyStatus> = {}): Partial<Nod
   ...more,
 });
 const WHOLE = owns('1-2,17-18');
+const cannotMigrate = (...more: readonly object[]) => {
+  const why = { type: 'LiveMigratable', status: 'False', reason: 'HostDeviceNotLiveMigratable' };
+  return { status: { phase: 'Running', nodeName: NODE, conditions: [why, ...more] } };
+};
 /** Others own all but the given cores of the first NUMA node, and all of the second. */
 const busy = (cpus: string): Partial<NodeTopologyStatus> => ({
   assignments: [{ podUID: 'other', container: 'compute', cpus }],
@@ -588,6 +592,16 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: RUNNING,
     report: owns('1-4'),
   }),
+  one('shares cores with others and cannot migrate', ['not-as-requested', 'degraded', 'SplitCores'], ['place-again'], {
+    vmi: cannotMigrate(),
+    pod: RUNNING,
+    report: owns('1-4'),
+  }),
+  one('has new vCPUs and cannot migrate', ['not-as-requested', 'waiting', 'ChangePending'], ['place-again'], {
+    vmi: cannotMigrate({ type: 'HotVCPUChange', status: 'True' }),
+    pod: RUNNING,
+    report: WHOLE,
+  }),
   one('is far from its network', ['not-as-requested', 'degraded', 'NetworkElsewhere'], ['place-again'], {
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('8-9,24-25'),
@@ -842,7 +856,7 @@ export const STATE_TABLE: readonly StateCase[] = [
   one(
     'migrates to half cores',
     ['migrating', 'degraded', 'Migrating'],
-    ['place-again'],
+    [],
     {
       ...COPYING,
       second: ownsThere('1-4'),
@@ -852,7 +866,7 @@ export const STATE_TABLE: readonly StateCase[] = [
   one(
     'migrates from half cores, and its target waits',
     ['migrating', 'degraded', 'MigrationWaits'],
-    ['ask-for-less', 'cancel-migration', 'place-again'],
+    ['ask-for-less', 'cancel-migration'],
     {
       ...MIGRATING,
       report: owns('1-4'),
