@@ -13,6 +13,8 @@ export type NodeOpinion = FitOpinion | RefusedOpinion;
 interface FitOpinion {
   readonly node: string;
   readonly fits: true;
+  /** Of the extender, from 0 to 10. */
+  readonly score?: number | undefined;
   /** The CPUs that the kubelet would assign; '' if not predicted. */
   readonly cpus: string;
   readonly numaNodes: readonly number[];

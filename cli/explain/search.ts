@@ -100,7 +100,7 @@ async function ownOpinions(
 }
 
 /** The pods that the required pod affinity and anti-affinity of a pod select. */
-function readTerms(client: KubeClient, pod: ExplainedPod): Promise<JudgedTerm[]> {
+export function readTerms(client: Pick<KubeClient, 'get'>, pod: ExplainedPod): Promise<JudgedTerm[]> {
   const { namespace = '', uid } = pod.metadata;
   const judged = requiredTerms(pod).map(async ({ kind, term }): Promise<JudgedTerm> => {
     const labelSelector = termSelector(term);
