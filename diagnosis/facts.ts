@@ -70,6 +70,8 @@ export interface NodeStateFacts {
       }
     | undefined;
   readonly refusedStart?: string | undefined;
+  /** Why its agent does not use its network map, by the report’s condition. */
+  readonly networkMapFault?: string | undefined;
 }
 
 export interface SchedulerFacts {
@@ -146,6 +148,7 @@ export type SchedulerRefusal =
   | 'not-ready'
   | 'not-selected'
   | 'pod-affinity'
+  | 'network-map'
   | 'short-of'
   | 'too-large';
 

@@ -4,8 +4,16 @@ import { isExclusive, placementNeedsOf } from '../model/placement/preferences.ts
 import type { NodeGroup } from './facts.ts';
 import type { Hosts, ReportedHost } from './hosts.ts';
 import type { ExplainedNode, ExplainedPod } from './objects.ts';
-import { groupNodes, type NodeOpinion, predictedOrNot, type RefusedOpinion, withSizes, withTried } from './opinions.ts';
-import { type JudgedTerm, refusedByAffinity } from './pod-affinity.ts';
+import {
+  groupNodes,
+  type NodeOpinion,
+  predictedOrNot,
+  type RefusedOpinion,
+  withNetworkMaps,
+  withSizes,
+  withTried,
+} from './opinions.ts';
+import { excludedBy, type JudgedTerm, refusedByAffinity } from './pod-affinity.ts';
 import { predictOpinions } from './predict.ts';
 import { schedulerRefusal, shortOf } from './scheduler-view.ts';
 
@@ -156,12 +164,12 @@ async function tryOrder(
   const moves: Moves = { hosts: new Map(), pods: new Map(), movedTo: new Map() };
   const places = new Map<Leaving, NewPlace>();
   const refusals = new Map<Leaving, readonly NodeGroup[]>();
-  for (const one of order) {
-    const found = await choose(one, before.get(one) ?? [], world, moves);
+  for (const leaving of order) {
+    const found = await choose(leaving, before.get(leaving) ?? [], world, moves);
     if ('node' in found) {
-      places.set(one, found);
-      move(one, found.node, world, moves);
-    } else refusals.set(one, groupsOf(one.pod, found.refused, world));
+      places.set(leaving, found);
+      move(leaving, found.node, world, moves);
+    } else refusals.set(leaving, groupsOf(leaving.pod, found.refused, world));
   }
   return { places, refusals };
 }
@@ -179,7 +187,7 @@ function move({ pod, replaces }: Leaving, node: string, world: World, { hosts, p
 }
 
 async function choose(
-  one: Leaving,
+  leaving: Leaving,
   before: readonly NodeOpinion[],
   world: World,
   moves: Moves,
@@ -189,11 +197,11 @@ async function choose(
   const again = changed
     .flatMap((name) => world.byName.get(name) ?? [])
     .flatMap((node): readonly NodeOpinion[] => {
-      const refusal = schedulerRefusal(one.pod, node);
+      const refusal = schedulerRefusal(leaving.pod, node);
       if (refusal !== undefined) return [refusal];
       const name = node.metadata.name ?? '';
       const host = moves.hosts.get(name) ?? world.hostOf.get(name);
-      return predicted(one.pod, [node], host === undefined ? [] : [host], world);
+      return predicted(leaving.pod, [node], host === undefined ? [] : [host], world);
     });
   const opinions = [...open, ...again].sort(byScore);
   const refused: NodeOpinion[] = [];
@@ -202,7 +210,7 @@ async function choose(
   for (const opinion of opinions) {
     const best = equals[0];
     if (best !== undefined && (!opinion.fits || scoreOf(opinion) < scoreOf(best))) break;
-    const late = opinion.fits ? await lateRefusal(one, opinion.node, world, moves, equals.length) : undefined;
+    const late = opinion.fits ? await lateRefusal(leaving, opinion.node, world, moves, equals.length) : undefined;
     if (!opinion.fits || late !== undefined) refused.push(late ?? opinion);
     else if (++equal <= MAX_COMPARED_NODES) equals.push(opinion);
   }
@@ -212,7 +220,7 @@ async function choose(
   return { node, cpus: CpuSet.parse(cpus), numaNodes, equal };
 }
 
-/** What depends on the pods of a node. The requests are only summed until there are enough nodes to compare. */
+/** What depends on the pods of a node, which are only read until there are enough nodes to compare. */
 async function lateRefusal(
   { pod, terms }: Leaving,
   name: string,
@@ -232,23 +240,26 @@ async function lateRefusal(
   const labelsOf = (other: string) => world.byName.get(other)?.metadata.labels;
   const apart = refusedByAffinity(moved, node, labelsOf);
   if (apart !== undefined || found >= MAX_COMPARED_NODES) return apart;
-  const there = await world.podsOn(name);
-  return there && shortOf(pod, node, [...there, ...(moves.pods.get(name) ?? [])]);
+  const read = await world.podsOn(name);
+  if (read === undefined) return undefined;
+  const there = [...read, ...(moves.pods.get(name) ?? [])];
+  return shortOf(pod, node, there) ?? excludedBy(pod, node, there);
 }
 
 async function emptiestOf<T extends { readonly node: string }>(equals: readonly T[], world: World, { pods }: Moves) {
   if (equals.length < 2) return equals[0];
   const counted = await Promise.all(
-    equals.map(async (one) => {
-      const there = (await world.podsOn(one.node)) ?? [];
-      return { one, count: there.length + (pods.get(one.node)?.length ?? 0) };
+    equals.map(async (opinion) => {
+      const there = (await world.podsOn(opinion.node)) ?? [];
+      return { opinion, count: there.length + (pods.get(opinion.node)?.length ?? 0) };
     }),
   );
-  return counted.toSorted((a, b) => a.count - b.count)[0]?.one;
+  return counted.toSorted((a, b) => a.count - b.count)[0]?.opinion;
 }
 
 function groupsOf(pod: ExplainedPod, refused: readonly NodeOpinion[], { reported }: World): NodeGroup[] {
   const needs = placementNeedsOf(pod);
   const sized = isExclusive(needs) ? withSizes(needs, refused, reported.hosts) : refused;
-  return groupNodes(sized).map((group) => withTried(group, needs, reported.hosts));
+  const named = withNetworkMaps(sized, reported.hosts);
+  return groupNodes(named).map((group) => withTried(group, needs, reported.hosts));
 }

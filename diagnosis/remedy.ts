@@ -67,6 +67,13 @@ export function bringDpuBack(node: string): Remedy {
   );
 }
 
+export const repairNetworkMap = (node: string, fault: string): Remedy =>
+  remedy(
+    'repair-network-map',
+    `repair the network map of ${node}: ${fault}; VMs that run there need no restart`,
+    plumbline('doctor', 'networks'),
+  );
+
 export const bringWebhookBack = (): Remedy =>
   remedy(
     'bring-webhook-back',

@@ -101,10 +101,10 @@ async function readObjects(client: KubeClient, launchers: readonly ExplainedPod[
   });
   const path = (plural: string, { namespace, name }: (typeof owned)[number]) =>
     `${KUBEVIRT}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
-  const one = <Item>(read: Promise<Item | undefined>) => read.catch(undefinedIfForbidden);
+  const optional = <Item>(read: Promise<Item | undefined>) => read.catch(undefinedIfForbidden);
   const [machines, instances, siblings, migrations] = await Promise.all([
-    Promise.all(owned.map((owner) => one(readOne(client, path('virtualmachines', owner), explainedVm)))),
-    Promise.all(owned.map((owner) => one(readOne(client, path('virtualmachineinstances', owner), explainedVmi)))),
+    Promise.all(owned.map((owner) => optional(readOne(client, path('virtualmachines', owner), explainedVm)))),
+    Promise.all(owned.map((owner) => optional(readOne(client, path('virtualmachineinstances', owner), explainedVmi)))),
     Promise.all(owned.map(({ namespace, uid }) => readLaunchers(client, namespace, uid))),
     Promise.all(
       [...new Set(owned.map(({ namespace }) => namespace))].map((namespace) =>

@@ -77,9 +77,7 @@ export class MigrationController {
   }
 
   #instanceChanged({ metadata: { namespace, name } }: KubeVmi): void {
-    for (const one of this.#client.list(MIGRATIONS)) {
-      if (one.metadata.namespace === namespace && one.spec.vmiName === name) this.#enqueue(one.metadata);
-    }
+    for (const migration of this.#migrationsOf(namespace, name)) this.#enqueue(migration.metadata);
     this.#enqueueEvacuation(namespace, name);
   }
 
@@ -166,23 +164,23 @@ export class MigrationController {
   }
 
   #hasRoom(migration: KubeMigration, vmi: KubeVmi): boolean {
-    const others = this.#client.list(MIGRATIONS).filter((one) => {
-      return one.metadata.uid !== migration.metadata.uid && isActive(one) && this.#targetOf(one) !== undefined;
+    const others = this.#client.list(MIGRATIONS).filter((other) => {
+      return other.metadata.uid !== migration.metadata.uid && isActive(other) && this.#targetOf(other) !== undefined;
     });
     const nodeOf = ({ metadata: { namespace }, spec }: KubeMigration) =>
       this.#client.get(VIRTUAL_MACHINE_INSTANCES, namespace, spec.vmiName)?.status?.nodeName;
-    const ofNode = others.filter((one) => nodeOf(one) === vmi.status?.nodeName);
+    const ofNode = others.filter((other) => nodeOf(other) === vmi.status?.nodeName);
     return others.length < MAX_PARALLEL && ofNode.length < MAX_PARALLEL_OF_NODE;
   }
 
   /** Seconds until another attempt to move an instance off its node. */
   #backoffSeconds(migration: KubeMigration, { metadata: { namespace, name }, status }: KubeVmi): number {
     if (migration.metadata.annotations?.[EVACUATION] === undefined) return 0;
-    const failed = this.#migrationsOf(namespace, name).filter((one) => {
-      return one.status?.phase === 'Failed' && one.metadata.annotations?.[EVACUATION] === status?.nodeName;
+    const failed = this.#migrationsOf(namespace, name).filter((earlier) => {
+      return earlier.status?.phase === 'Failed' && earlier.metadata.annotations?.[EVACUATION] === status?.nodeName;
     });
     if (failed.length === 0) return 0;
-    const ended = failed.map((one) => secondsSince(one.status?.migrationState?.endTimestamp));
+    const ended = failed.map((earlier) => secondsSince(earlier.status?.migrationState?.endTimestamp));
     return Math.min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2 ** (failed.length - 1)) - Math.min(...ended);
   }
 

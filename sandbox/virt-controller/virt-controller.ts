@@ -100,7 +100,9 @@ export class VirtController {
     const created = isDue ? await createLauncher(client, vmi) : undefined;
     if (created) pods.push(created);
     if (pod ?? created) this.#launched.add(uid);
-    for (const one of pods) if (one.spec.nodeName && !isFinal(one.status?.phase)) await unpause(client, one);
+    for (const launcher of pods) {
+      if (launcher.spec.nodeName && !isFinal(launcher.status?.phase)) await unpause(client, launcher);
+    }
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       const guest = guestPodOf(draft, pods);
       const phase = lost && !ended ? 'Failed' : phaseOf(draft, guest);

