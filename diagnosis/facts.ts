@@ -35,6 +35,8 @@ export interface InstanceFacts {
   readonly hasCpusOfClaim?: boolean | undefined;
   /** The node that it is asked to leave: by a drain, or by another eviction. */
   readonly evacuatedFrom?: string | undefined;
+  /** Why KubeVirt cannot migrate it; '' if it does not say. */
+  readonly notMigratable?: string | undefined;
 }
 
 /** The newest migration of an instance. */
@@ -68,6 +70,8 @@ export interface NodeStateFacts {
       }
     | undefined;
   readonly refusedStart?: string | undefined;
+  /** Why its agent does not use its network map, by the report’s condition. */
+  readonly networkMapFault?: string | undefined;
 }
 
 export interface SchedulerFacts {
@@ -144,6 +148,7 @@ export type SchedulerRefusal =
   | 'not-ready'
   | 'not-selected'
   | 'pod-affinity'
+  | 'network-map'
   | 'short-of'
   | 'too-large';
 

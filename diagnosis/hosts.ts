@@ -59,6 +59,11 @@ function reportedHost(node: Omit<ReportedHost, 'host'>, prepare: () => Placement
   };
 }
 
+/** Why the agent of a node does not use its network map; undefined if it does. */
+export function networkMapFault({ conditions = [] }: Pick<NodeTopologyStatus, 'conditions'>): string | undefined {
+  return conditions.find(({ type, status }) => type === 'NetworkMapValid' && status === 'False')?.message;
+}
+
 export function freeCpus({ host, reserved, owned, polled }: PlacementHost): CpuSet {
   return host.online.minus(reserved).minus(owned).minus(polled);
 }

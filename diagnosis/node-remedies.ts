@@ -14,6 +14,7 @@ import {
   plumbline,
   type Remedy,
   remedy,
+  repairNetworkMap,
   verifyMask,
 } from './remedy.ts';
 
@@ -95,6 +96,7 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
       `give the VM ${fewerText(tried?.fewerCpus ?? missing ?? 0)} (on ${node}), its own NUMA nodes (guestMappingPassthrough), or make its networks "preferred" (${NUMA_AFFINITY_ANNOTATION})`,
     ),
   dpu: (node) => bringDpuBack(node),
+  'network-map': (node, { detail }) => repairNetworkMap(node, detail),
   'polled-cpus': (node) =>
     remedy('reserve-cpus', `put the CPUs of pmd-cpu-mask into reservedSystemCPUs of the kubelet on ${node}`, top(node)),
   'stale-report': (node, { detail }) => {

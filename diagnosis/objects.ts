@@ -193,6 +193,7 @@ export type ExplainedMigration = z.infer<typeof explainedMigration>;
 
 export const explainedVmi = virtualMachineInstance.extend({
   metadata: meta,
+  spec: virtualMachineInstance.shape.spec.extend({ evictionStrategy: brief }),
   status: z
     .object({
       phase: z.string().nullish(),

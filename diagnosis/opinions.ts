@@ -6,13 +6,15 @@ import type { PlacementNeeds } from '../model/placement/needs.ts';
 import { tryChanges } from '../model/placement/tried-changes.ts';
 import { FOR_ROOM, type RefusalKind, type Refused, tooLargeFor } from '../model/placement/verdict.ts';
 import type { NodeGroup, SchedulerRefusal } from './facts.ts';
-import type { ReportedHost } from './hosts.ts';
+import { networkMapFault, type ReportedHost } from './hosts.ts';
 
 export type NodeOpinion = FitOpinion | RefusedOpinion;
 
 interface FitOpinion {
   readonly node: string;
   readonly fits: true;
+  /** Of the extender, from 0 to 10. */
+  readonly score?: number | undefined;
   /** The CPUs that the kubelet would assign; '' if not predicted. */
   readonly cpus: string;
   readonly numaNodes: readonly number[];
@@ -105,6 +107,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'no-exclusive-cpus',
   'dra-cpu',
   'tainted',
+  'network-map',
   'no-such-network',
   'unknown-node',
   'cordoned-and-more',
@@ -183,6 +186,20 @@ const CHANGEABLE: readonly NodeGroup['kind'][] = [
   'too-large',
   'larger-than-cells',
 ];
+
+/** A node whose network map is broken may have the network that it does not report. */
+export function withNetworkMaps(
+  opinions: readonly NodeOpinion[],
+  hosts: readonly ReportedHost[],
+): readonly NodeOpinion[] {
+  const faults = new Map(hosts.map(({ name, status }) => [name, networkMapFault(status)]));
+  return opinions.map((opinion): NodeOpinion => {
+    const fault = faults.get(opinion.node);
+    if (opinion.fits || opinion.kind !== 'no-such-network' || fault === undefined) return opinion;
+    const text = `${opinion.text}, and its network map is broken`;
+    return { node: opinion.node, fits: false, kind: 'network-map', text, detail: fault };
+  });
+}
 
 export function withTried(group: NodeGroup, needs: PlacementNeeds, hosts: readonly ReportedHost[]): NodeGroup {
   if (!CHANGEABLE.includes(group.kind)) return group;

@@ -1,3 +1,4 @@
+import { matchesValue } from '../model/launcher/node-selection.ts';
 import type { ExplainedNode, ExplainedPod, PodAffinityTerm } from './objects.ts';
 import type { RefusedOpinion } from './opinions.ts';
 
@@ -33,6 +34,39 @@ export function termSelector({ labelSelector, ...term }: PodAffinityTerm): strin
     return `${key} ${operator === 'In' ? 'in' : 'notin'} (${values.join(',')})`;
   });
   return [...labels, ...expressions].join(',');
+}
+
+/** Whether the required anti-affinity of a pod on the node excludes this pod there. Terms by namespace labels are not judged. */
+export function excludedBy(
+  pod: ExplainedPod,
+  node: ExplainedNode,
+  there: readonly ExplainedPod[],
+): RefusedOpinion | undefined {
+  const { name = '', labels = {} } = node.metadata;
+  const excludes = (other: ExplainedPod) =>
+    requiredTerms(other).some(
+      ({ kind, term }) =>
+        kind === 'anti-affinity' && labels[term.topologyKey] !== undefined && selects(term, other, pod),
+    );
+  const other = there.find((one) => one.metadata.uid !== pod.metadata.uid && excludes(one));
+  if (other === undefined) return undefined;
+  const text = 'excluded by the required anti-affinity of a pod there';
+  const detail = `the anti-affinity of ${other.metadata.namespace}/${other.metadata.name}, which runs there, excludes it`;
+  return { node: name, fits: false, kind: 'pod-affinity', text, detail };
+}
+
+function selects(term: PodAffinityTerm, owner: ExplainedPod, { metadata }: ExplainedPod): boolean {
+  const { labelSelector, namespaces } = term;
+  if (labelSelector === undefined || termSelector(term) === undefined) return false;
+  const { namespace = '', labels = {} } = metadata;
+  const isInNamespace =
+    namespaces.length === 0 ? owner.metadata.namespace === namespace : namespaces.includes(namespace);
+  const { matchLabels = {}, matchExpressions } = labelSelector;
+  return (
+    isInNamespace &&
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every((one) => matchesValue(one, labels[one.key]))
+  );
 }
 
 /** `undefined` also if it is not known. The anti-affinity of other pods to this one is not judged. */

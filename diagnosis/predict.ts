@@ -74,8 +74,8 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     const why = host && isExclusive(needs) ? whyNotPredicted(needs, host, verdict) : undefined;
     if (why !== undefined) return notPredicted(name, why);
     if (!verdict.fits) return { missing: undefined, ...verdict, node: name };
-    const { cpus = '', cells: numaNodes, warnings } = verdict;
-    return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
+    const { cpus = '', cells: numaNodes, warnings, score } = verdict;
+    return { node: name, fits: true, score, cpus: `${cpus}`, numaNodes, warnings };
   });
   return { source: 'reports', nodes: opinions, notes: notesOf(isExclusive(needs), nodes, byName, unusable, silent) };
 }

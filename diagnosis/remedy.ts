@@ -67,6 +67,13 @@ export function bringDpuBack(node: string): Remedy {
   );
 }
 
+export const repairNetworkMap = (node: string, fault: string): Remedy =>
+  remedy(
+    'repair-network-map',
+    `repair the network map of ${node}: ${fault}; VMs that run there need no restart`,
+    plumbline('doctor', 'networks'),
+  );
+
 export const bringWebhookBack = (): Remedy =>
   remedy(
     'bring-webhook-back',
@@ -109,12 +116,22 @@ export function startAgain(named: Named, text: string, ...first: readonly Comman
   return remedy('start-again', text, ...first, ...ofVm(named, virtctl('restart', named.name, '-n', named.namespace)));
 }
 
-export const placeAgain = (named: Named): Remedy =>
-  remedy(
-    'place-again',
-    'migrate or restart it, so that it is placed again',
-    ...ofVm(named, virtctl('migrate', named.name, '-n', named.namespace)),
-  );
+/** How a VM gets changes, or another place, that a migration would give it. */
+export function placeAgain(named: Named & Pick<VmFacts, 'instance'>): Remedy {
+  const { namespace, name, instance } = named;
+  const why = instance?.notMigratable;
+  if (why === undefined) {
+    const text = 'migrate or restart it, so that it is placed again';
+    return remedy('place-again', text, ...ofVm(named, virtctl('migrate', name, '-n', namespace)));
+  }
+  const because = why === '' ? '' : `: ${why}`;
+  const text = `restart it at a suitable time, so that it is placed again; KubeVirt cannot migrate it${because}`;
+  return remedy('place-again', text, ...ofVm(named, virtctl('restart', name, '-n', namespace)));
+}
+
+/** Whether it is for a VM that no migration moves yet: KubeVirt refuses a second one. */
+export const migrates = ({ commands }: Remedy): boolean =>
+  commands.some(({ program, args }) => program === 'virtctl' && args[0] === 'migrate');
 
 export function addAnnotation(text: string, named: Named): Remedy {
   const { namespace, name } = named;

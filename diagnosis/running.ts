@@ -23,6 +23,7 @@ import {
   plumbline,
   type Remedy,
   remedy,
+  repairNetworkMap,
   virtctl,
 } from './remedy.ts';
 
@@ -33,7 +34,7 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
   return withDpu(facts, at, placed(facts, at, needs));
 }
 
-function withDpu(facts: Named & Pick<VmFacts, 'node'>, at: string, causes: readonly Cause[]): Cause[] {
+function withDpu(facts: Named & Pick<VmFacts, 'node' | 'instance'>, at: string, causes: readonly Cause[]): Cause[] {
   const dead = facts.node?.deadDpu;
   if (dead === undefined) return [...causes];
   const text = `on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
@@ -77,7 +78,9 @@ function aligned(
 ): Cause[] {
   const cpus = unionOf(assigned.map((list) => CpuSet.parse(list)));
   const cells = cellsTouched(host, cpus);
-  const remedies = [placeAgain(facts)];
+  const fault = facts.node?.networkMapFault;
+  // A new start on a node whose networks are not known would be worse.
+  const remedies = fault === undefined ? [placeAgain(facts)] : [repairNetworkMap(at, fault)];
   const split: Cause[] = isWholeCores(host, cpus)
     ? []
     : [
@@ -87,7 +90,8 @@ function aligned(
           remedies,
         },
       ];
-  const apart = needs.networks.flatMap((need) => farFrom(need, networks, CpuSet.of(cells), needs, at, remedies));
+  const place = { at, networks, fault, touched: CpuSet.of(cells), spansCells: needs.spansCells };
+  const apart = needs.networks.flatMap((need) => farFrom(need, place, remedies));
   const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}`;
   const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
   if (causes.length > 1) return causes;
@@ -95,16 +99,24 @@ function aligned(
   return [...causes, { reason: 'Aligned', text: `it shares no core with other pods${near}`, remedies: [] }];
 }
 
-function farFrom(
-  need: NetworkNeed,
-  networks: PlacementHost['networks'],
-  touched: CpuSet,
-  { spansCells }: RunningNeeds,
-  at: string,
-  remedies: readonly Remedy[],
-): Cause[] {
+interface PlaceOfCpus {
+  readonly at: string;
+  readonly networks: PlacementHost['networks'];
+  /** Why the node's network map is not used. */
+  readonly fault: string | undefined;
+  /** NUMA nodes of the CPUs. */
+  readonly touched: CpuSet;
+  readonly spansCells: boolean | undefined;
+}
+
+function farFrom(need: NetworkNeed, place: PlaceOfCpus, remedies: readonly Remedy[]): Cause[] {
+  const { at, networks, fault, touched, spansCells } = place;
   const there = cellsOfNetwork(networks, need);
   const what = networkNeedText(need);
+  if (fault !== undefined && (there === undefined || there.isEmpty)) {
+    const reason = there === undefined ? 'NetworkGone' : 'NetworkUnplaced';
+    return [{ reason, text: `${what}: the network map of ${at} is broken: ${fault}`, remedies }];
+  }
   if (there === undefined) {
     const say = `make ${at} report it again, and leave the VM running meanwhile: a restart would not bring the network back`;
     const help = remedy('bring-network-back', say, plumbline('doctor', 'networks', 'agents'));
@@ -137,7 +149,7 @@ function maskedVm(facts: Named & Pick<VmFacts, 'node'>, at: string): Cause {
   return { reason: 'MaskNotReported', text: `${text}: its agent has not reported`, remedies: [checkAgent(at)] };
 }
 
-type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'scheduler' | 'now'>;
+type PausedVmFacts = Named & Pick<VmFacts, 'node' | 'instance' | 'scheduler' | 'now'>;
 type MaskedVmFacts = PausedVmFacts & { readonly node: NodeStateFacts };
 
 /** The state of a running VM with a CPU mask; the most important fact first. */

@@ -1,7 +1,7 @@
 import type { Cause, InstanceFacts, MigrationFacts, VmFacts } from './facts.ts';
 import { withoutLauncher } from './no-launcher.ts';
 import { REASONS, type Reason, type Verdict, worst } from './reasons.ts';
-import { type Remedy, remedy, virtctl } from './remedy.ts';
+import { migrates, placeAgain, type Remedy, remedy, virtctl } from './remedy.ts';
 
 /**
  * The life of a VM, as every output of Plumbline tells it. A VM is `waiting` until its launcher has a node, `starting`
@@ -211,7 +211,7 @@ function migrating(
     reason,
     text,
     causes,
-    remedies: remediesOf([main, ...causes]),
+    remedies: remediesOf([main, ...causes]).filter((one) => !migrates(one)),
   };
 }
 
@@ -260,7 +260,8 @@ function cancelMigration({ name, namespace }: VmFacts): Remedy {
 }
 
 /** Changes of a running VM that it does not have yet. */
-function pendingChanges({ machine, instance, name, namespace, kind }: VmFacts): Cause[] {
+function pendingChanges(facts: VmFacts): Cause[] {
+  const { machine, instance, name, namespace, kind } = facts;
   const restart = machine?.restartRequired;
   const changes = instance?.changes ?? [];
   const causes: Cause[] = [];
@@ -274,7 +275,8 @@ function pendingChanges({ machine, instance, name, namespace, kind }: VmFacts): 
     const text = `it runs without changes that take effect with its next migration: ${changes.join(', ')}`;
     const migrate = virtctl('migrate', name, '-n', namespace);
     const help = remedy('migrate', 'migrate it, unless KubeVirt does (workloadUpdateMethods: LiveMigrate)', migrate);
-    causes.push({ reason: 'ChangePending', text, remedies: [help] });
+    const remedies = [instance?.notMigratable === undefined ? help : placeAgain(facts)];
+    causes.push({ reason: 'ChangePending', text, remedies });
   }
   return causes;
 }

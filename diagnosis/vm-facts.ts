@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { PinningState, RefusedStart } from '../kube/node-topology.ts';
+import type { NodeTopologyStatus, PinningState, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
 import type { PlacementHost } from '../model/placement/needs.ts';
@@ -13,6 +13,7 @@ import {
   type RejectionFacts,
   type VmFacts,
 } from './facts.ts';
+import { networkMapFault } from './hosts.ts';
 import {
   type ExplainedMigration,
   type ExplainedPod,
@@ -97,7 +98,14 @@ export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts 
       ([, text]) => text,
     ),
     evacuatedFrom: status?.evacuationNodeName || undefined,
+    notMigratable: notMigratable(conditions),
   };
+}
+
+/** From KubeVirt's condition; '' if it does not say why, undefined if the instance can migrate or that is not known. */
+export function notMigratable(conditions: readonly ConditionShape[]): string | undefined {
+  const condition = conditions.find(({ type, status }) => type === 'LiveMigratable' && status === 'False');
+  return condition && (condition.message ?? condition.reason ?? '');
 }
 
 type MigrationStatus = NonNullable<z.infer<typeof migrationState>>;
@@ -156,6 +164,7 @@ interface PodReports {
   readonly assignments: readonly { readonly podUID: string; readonly cpus: string }[];
   readonly pinning?: readonly PinningState[] | undefined;
   readonly refusals?: readonly RefusedStart[] | undefined;
+  readonly conditions?: NodeTopologyStatus['conditions'];
 }
 
 type PodIds = Pick<ExplainedPod['metadata'], 'uid' | 'namespace' | 'name'>;
@@ -167,13 +176,14 @@ export function nodeFacts(
   reported: { readonly host: PlacementHost | undefined; readonly status: PodReports } | undefined,
   silent: boolean,
 ): NodeStateFacts {
-  const { assignments = [], pinning = [], refusals = [] } = reported?.status ?? {};
+  const { assignments = [], pinning = [], refusals = [], conditions } = reported?.status ?? {};
   return {
     deadDpu,
     silent,
     host: reported?.host,
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),
     pinning: pinning.find(({ podUID }) => podUID === uid),
+    networkMapFault: networkMapFault({ conditions }),
     refusedStart: startRefusal({ uid, namespace, name }, refusals),
   };
 }

@@ -57,6 +57,17 @@ export type Container = {
 
 type Toleration = { key?: string; operator?: string; value?: string; effect?: string };
 
+export type PodAffinityTerm = {
+  labelSelector?: JsonRecord;
+  namespaces?: string[];
+  namespaceSelector?: JsonRecord;
+  topologyKey: string;
+  matchLabelKeys?: string[];
+  mismatchLabelKeys?: string[];
+};
+
+type RequiredPodTerms = { requiredDuringSchedulingIgnoredDuringExecution?: PodAffinityTerm[] };
+
 type SelectorTerm = {
   matchExpressions?: { key: string; operator: string; values?: string[] }[];
   matchFields?: { key: string; operator: string; values?: string[] }[];
@@ -76,6 +87,8 @@ export type KubePod = KubeObject & {
     readinessGates?: { conditionType: string }[];
     affinity?: {
       nodeAffinity?: { requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms?: SelectorTerm[] } };
+      podAffinity?: RequiredPodTerms;
+      podAntiAffinity?: RequiredPodTerms;
     };
   };
   status?: JsonRecord & {
@@ -106,8 +119,41 @@ export type KubeVmi = KubeObject & {
     nodeName?: string;
     /** Node of each launcher, by the launcher's uid. */
     activePods?: Record<string, string>;
+    /** The node that a drain asks it to leave. */
+    evacuationNodeName?: string;
+    migrationState?: MigrationState;
     conditions?: ObjectCondition[];
   };
+};
+
+/** Of an instance: its last migration. Times are RFC 3339. */
+type MigrationState = JsonRecord & {
+  migrationUid?: string;
+  sourceNode?: string;
+  sourcePod?: string;
+  targetNode?: string;
+  targetPod?: string;
+  startTimestamp?: string;
+  endTimestamp?: string;
+  completed?: boolean;
+  failed?: boolean;
+  failureReason?: string;
+  abortRequested?: boolean;
+};
+
+export type MigrationPhase =
+  | 'Pending'
+  | 'Scheduling'
+  | 'Scheduled'
+  | 'PreparingTarget'
+  | 'TargetReady'
+  | 'Running'
+  | 'Succeeded'
+  | 'Failed';
+
+export type KubeMigration = KubeObject & {
+  spec: { vmiName: string };
+  status?: JsonRecord & { phase?: MigrationPhase; migrationState?: MigrationState };
 };
 
 export function deepFreeze<T extends JsonValue>(value: T): T {

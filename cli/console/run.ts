@@ -2,11 +2,12 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
 import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
-import type { AskDiagnosis, AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import type { AskDiagnosis, AskDrain, AskExtender, AskSwitch } from '../../console/server/questions.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { agentAt, agentOf } from '../agent/ask.ts';
 import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
+import { readDrain } from '../drain/read.ts';
 import { explain } from '../explain/explain.ts';
 import { readSubject } from '../explain/subject.ts';
 import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
@@ -57,6 +58,20 @@ const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis 
     return { verdict, reason, text, ...texts };
   });
 
+const drainAskerOf = ({ client }: ClusterAccess): AskDrain =>
+  answering(async (node: string) => {
+    const { vms, orderMatters, notes } = await readDrain(client, [node], Date.now());
+    const entries = vms.map(({ namespace, name, outcome, place, text, remedies }) => ({
+      vm: `${namespace}/${name}`,
+      outcome,
+      to: place?.node,
+      cpus: `${place?.cpus ?? ''}`,
+      text,
+      remedies: remedies.map(remedyLines),
+    }));
+    return { orderMatters, vms: entries, notes };
+  });
+
 async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortSignal): Promise<void> {
   const page = createConsole({
     client: cluster.client,
@@ -64,6 +79,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortS
     assets: join(bundleDirectory(), 'console'),
     ask: askerOf(cluster, flags),
     askSwitch: switchAskerOf(cluster, flags),
+    askDrain: drainAskerOf(cluster),
     diagnose: diagnoserOf(cluster, flags),
     without: await unreadableKinds(cluster.client),
     log: createTerminalLog(),

@@ -15,6 +15,7 @@ import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import type { EmulatedNode, NodeDescription, PodProcesses } from '../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../sandbox/cluster/identities.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
+import type { MigrationSettings } from '../../sandbox/virt-controller/migrations.ts';
 import { until } from './until.ts';
 import { createWorkloads, followWorkloads, podName } from './workloads.ts';
 
@@ -42,6 +43,7 @@ export interface ClusterOptions {
   /** Schemas of the API server's types. Without them the embedded one accepts any field. */
   readonly components?: Components;
   readonly processes?: PodProcesses;
+  readonly migrations?: Partial<MigrationSettings>;
   readonly onFault: (error: unknown) => void;
 }
 

@@ -6,10 +6,17 @@ import {
   type NodeOpinion,
   type Opinions,
   predictedOrNot,
+  withNetworkMaps,
   withSizes,
   withTried,
 } from '../../diagnosis/opinions.ts';
-import { type JudgedTerm, refusedByAffinity, requiredTerms, termSelector } from '../../diagnosis/pod-affinity.ts';
+import {
+  excludedBy,
+  type JudgedTerm,
+  refusedByAffinity,
+  requiredTerms,
+  termSelector,
+} from '../../diagnosis/pod-affinity.ts';
 import { predictOpinions } from '../../diagnosis/predict.ts';
 import { schedulerRefusal, shortOf, together } from '../../diagnosis/scheduler-view.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -39,7 +46,7 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   const { hosts } = reads
     ? (reported ?? hostsOf((await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology)) ?? []))
     : { hosts: [] };
-  const all = await withScheduler(client, pod, nodes, withSizes(needs, own, hosts));
+  const all = await withScheduler(client, pod, nodes, withNetworkMaps(withSizes(needs, own, hosts), hosts));
   const groups = groupNodes(all).map((group) => withTried(group, needs, hosts));
   return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes, extenderAway };
 }
@@ -100,7 +107,7 @@ async function ownOpinions(
 }
 
 /** The pods that the required pod affinity and anti-affinity of a pod select. */
-function readTerms(client: KubeClient, pod: ExplainedPod): Promise<JudgedTerm[]> {
+export function readTerms(client: Pick<KubeClient, 'get'>, pod: ExplainedPod): Promise<JudgedTerm[]> {
   const { namespace = '', uid } = pod.metadata;
   const judged = requiredTerms(pod).map(async ({ kind, term }): Promise<JudgedTerm> => {
     const labelSelector = termSelector(term);
@@ -142,7 +149,7 @@ async function withScheduler(
       const query = { fieldSelector: `spec.nodeName=${node.metadata.name}` };
       const others = (await readIfAllowed(client, '/api/v1/pods', explainedPod, query)) ?? [];
       const counting = others.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
-      return shortOf(pod, node, counting);
+      return shortOf(pod, node, counting) ?? excludedBy(pod, node, counting);
     }),
   );
   const refused = new Map(short.filter((one) => one !== undefined).map((one) => [one.node, one]));

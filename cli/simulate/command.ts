@@ -14,9 +14,10 @@ Examples:
   plumbline simulate --vm 4c2t:20                                 # do 20 more fit on this cluster?
   plumbline simulate -f vms.yaml                                  # these VMs
   plumbline simulate --vm 4c2t --nodes 100 --topology 2x16x2      # how many fit on 100 such nodes?
+  plumbline simulate --without worker-1                           # what would a drain of this node do?
   plumbline simulate --vm 4c2t@physnet0:50 --vm 2c2t --nodes 10 --topology 2x16x2 --physnet physnet0=0 -o json
 
-Exit status: 0 if all requested VMs fit, 1 if some do not. With --replay: 0 if this version predicts what the kubelet did, 1 if not.`;
+Exit status: 0 if all requested VMs fit, 1 if some do not. With --without: 0 if every VM would migrate, 1 if not. With --replay: 0 if this version predicts what the kubelet did, 1 if not.`;
 
 export const TOPOLOGY = '2x16x2';
 
@@ -50,6 +51,10 @@ export function createCommand(): Command {
     .option('--reserved <cpus>', 'reserved CPUs of the hypothetical nodes; default: the first core')
     .addOption(policy.default('best-effort'))
     .option('--kubelet <version>', 'kubelet version of the hypothetical nodes', 'v1.36.2')
+    .option(
+      '--without <nodes>',
+      'what a drain of these nodes, separated by commas, would do with each VM there: where it migrates, or why it cannot',
+    )
     .option(
       '--replay <file>',
       'repeat a prediction from the extender’s log, a line with "replay"; - for standard input',

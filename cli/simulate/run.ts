@@ -15,6 +15,7 @@ import { expandVm } from './instancetypes.ts';
 import { runReplay } from './replay.ts';
 import { candidatesOf, hypothetical, type Invention, inventNodes, placesOf, readScene, type Scene } from './scene.ts';
 import { type DemandOutcome, type Simulation, simulate } from './simulate.ts';
+import { runWithout } from './without.ts';
 
 export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly vm: readonly string[];
@@ -23,6 +24,7 @@ export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
   readonly topologyManager: string;
   readonly kubelet: string;
   readonly replay?: string;
+  readonly without?: string;
   readonly output?: OutputFormat;
 }
 
@@ -35,8 +37,12 @@ export async function run(flags: SimulateFlags): Promise<void> {
     if (hasVms) throw usageError('--replay repeats one prediction: use it without --vm and -f');
     return runReplay(flags.replay, flags.output);
   }
+  if (flags.without !== undefined) {
+    if (hasVms) throw usageError('--without is about the VMs of these nodes: use it without --vm and -f');
+    return runWithout(flags.without, flags, flags.output);
+  }
   if (!hasVms) {
-    throw usageError('no VMs given: use --vm 4c2t:10 or -f FILE; see plumbline simulate --help');
+    throw usageError('no VMs given: use --vm 4c2t:10, -f FILE or --without NODE; see plumbline simulate --help');
   }
   const [only] = (['topology', 'reserved', 'physnet'] as const).filter((flag) => (flags[flag]?.length ?? 0) > 0);
   if (flags.nodes === undefined && only !== undefined) {

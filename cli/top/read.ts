@@ -1,17 +1,20 @@
 import { freeCpus, hostsOf, networksOn, type ReportedHost } from '../../diagnosis/hosts.ts';
-import { deadDpu } from '../../diagnosis/objects.ts';
+import { deadDpu, type ExplainedPod } from '../../diagnosis/objects.ts';
 import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import type { VmState } from '../../diagnosis/state.ts';
 import { isLauncherName } from '../../diagnosis/vm-facts.ts';
-import { type Vm, vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
+import { timeCreated, type Vm, vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { cpuOwners } from '../../kube/node-topology.ts';
+import { briefMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { launcherPinRequest, launcherPins } from '../../model/launcher/pins.ts';
-import { byName } from '../../model/lists.ts';
+import { byName, groupBy } from '../../model/lists.ts';
+import { type PlacementHost, withPod } from '../../model/placement/needs.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
+import { isExclusive, readableNeedsOf } from '../../model/placement/preferences.ts';
 import { freeResources } from '../../model/report/check.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { notFound } from '../support/exit-status.ts';
@@ -68,8 +71,14 @@ export async function readTop(client: KubeClient, selection: readonly string[], 
     ...remarkIf(agents?.silent.has(name) === true, 'AgentSilent', silentText(agents?.ages.get(name))),
     ...remarkIf(deadDpu(nodesByName.get(name)) !== undefined, 'DPUNotReady', 'DPU not ready'),
   ];
+  const bound = groupBy(
+    launchers.filter(({ spec, status }) => spec.nodeName && !['Failed', 'Succeeded'].includes(status?.phase ?? '')),
+    ({ spec }) => spec.nodeName ?? '',
+  );
   return {
-    nodes: hosts.map((host) => viewOf(host, launched, remarksOf(host.name))).sort(byName(({ name }) => name)),
+    nodes: hosts
+      .map((host) => viewOf(host, launched, remarksOf(host.name), bound.get(host.name)))
+      .sort(byName(({ name }) => name)),
     notes: [
       ...[...unusable].map(([name, why]) => `${name} is not shown: ${why}`),
       ...(pods === undefined ? ['you may not read pods: the map shows launchers instead of VMs'] : []),
@@ -102,6 +111,15 @@ interface Owner {
   readonly cpus: CpuSet;
   readonly padding: CpuSet;
   readonly state?: VmState | undefined;
+  /** It was placed since the last report: the CPUs are those that the kubelet’s rules give it. */
+  readonly isPredicted?: true;
+}
+
+/** A VM with a CPU mask, which owns no CPUs. */
+interface Masked {
+  readonly name: string;
+  readonly mask: string;
+  readonly state?: VmState | undefined;
 }
 
 export interface Remark {
@@ -117,14 +135,18 @@ export interface Launched {
   readonly state?: VmState | undefined;
 }
 
+/** @param bound the node's launchers that have not ended */
 export function viewOf(
-  { name, status, host: placement }: ReportedHost,
+  { name, status, host: reported }: ReportedHost,
   launched: ReadonlyMap<string, Launched>,
   remarks: readonly Remark[],
+  bound: readonly ExplainedPod[] = [],
 ) {
-  const { host, reserved, polled, networks } = placement;
+  const { host, reserved, polled, networks } = reported;
   const isOld = remarks.some(({ reason }) => reason === 'AgentSilent');
-  const owners = ownersOf(cpuOwners(status), launched, host, isOld);
+  const known = ownersOf(cpuOwners(status), launched, host, isOld);
+  const { placement, added } = placedSince(reported, bound, launched, known.length);
+  const owners = [...known, ...added];
   const free = freeCpus(placement);
   const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
   return {
@@ -134,6 +156,7 @@ export function viewOf(
     reserved,
     polled,
     owners,
+    masked: bound.flatMap((pod) => maskedOf(pod, launched)),
     free,
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
     resources: freeResources(status),
@@ -174,6 +197,39 @@ function ownersOf(
   });
 }
 
+/** The CPUs of launchers that the report does not have yet, in the order in which they were created. */
+function placedSince(
+  reported: PlacementHost,
+  bound: readonly ExplainedPod[],
+  launched: ReadonlyMap<string, Launched>,
+  letters: number,
+) {
+  const added: Owner[] = [];
+  let placement = reported;
+  const missing = bound.filter(({ metadata }) => !reported.owners.has(metadata.uid ?? ''));
+  for (const pod of missing.toSorted((a, b) => timeCreated(a) - timeCreated(b))) {
+    const needs = readableNeedsOf(pod);
+    if (needs === undefined || !isExclusive(needs)) continue;
+    const after = withPod(placement, needs.request);
+    const cpus = after.owned.minus(placement.owned);
+    placement = after;
+    if (cpus.isEmpty) continue;
+    const { name, state } = launched.get(pod.metadata.uid ?? '') ?? { name: nameOf(pod) };
+    const letter = ownerLetter(letters + added.length);
+    added.push({ name: `${name} (predicted)`, letter, cpus, padding: CpuSet.EMPTY, state, isPredicted: true });
+  }
+  return { placement, added };
+}
+
+function maskedOf(pod: ExplainedPod, launched: ReadonlyMap<string, Launched>): Masked[] {
+  const mask = readableNeedsOf(pod)?.mask;
+  if (mask === undefined) return [];
+  const { name, state } = launched.get(pod.metadata.uid ?? '') ?? { name: nameOf(pod) };
+  return [{ name, mask: briefMask(mask.mask), state }];
+}
+
+const nameOf = ({ metadata }: ExplainedPod) => `${metadata.namespace}/${metadata.name}`;
+
 /** Computed as in virt-launcher, because no object records its pins. */
 function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {
   const cells = host.cells.map((cell) =>
@@ -194,7 +250,8 @@ const stateData = ({ verdict, reason, text }: VmState) => ({ verdict, reason, te
 
 /** The view in the output of `plumbline top -o json`: docs/schemas/top.json. */
 export function viewData(view: NodeMap) {
-  const { name, host, cells, reserved, polled, owners, free, freeCores, resources, kubelet, remarks } = view;
+  const { name, host, cells, reserved, polled, owners, masked, free, freeCores } = view;
+  const { resources, kubelet, remarks } = view;
   return {
     node: name,
     kubelet,
@@ -213,8 +270,10 @@ export function viewData(view: NodeMap) {
       cpus: owner.cpus.toArray(),
       numaNodes: [...cellsTouched(host, owner.cpus)],
       padding: owner.padding.toArray(),
+      ...(owner.isPredicted && { predicted: true }),
       ...(owner.state && { state: stateData(owner.state) }),
     })),
+    masked: masked.map(({ name: vm, mask, state }) => ({ name: vm, mask, ...(state && { state: stateData(state) }) })),
     free: free.toArray(),
     freeCores,
     resources: resources.map(([resource, text]) => ({ resource, text })),

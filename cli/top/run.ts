@@ -146,6 +146,7 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
     head.startsWith(name) ? [paint('bold', name), head.slice(name.length)] : head,
     ...rows,
     ...legendRows(named, width),
+    ...maskedLines(node, width),
     ...(wide ? resourceRows(node, width) : []),
     ...problemLines(node, width),
   ];
@@ -156,8 +157,13 @@ function resourceRows({ resources }: NodeMap, width: number): string[] {
   return rows.map((row) => cutLine(`  ${row}`, width));
 }
 
-function problemLines({ owners }: NodeMap, width: number): Line[] {
-  return owners.flatMap(({ name, state }) => {
+/** VMs with a CPU mask own no CPUs, so the picture does not have them. */
+function maskedLines({ masked }: NodeMap, width: number): string[] {
+  return masked.map(({ name, mask }) => cutLine(`  ${name}: CPU mask ${mask}`, width));
+}
+
+function problemLines({ owners, masked }: NodeMap, width: number): Line[] {
+  return [...owners, ...masked].flatMap(({ name, state }) => {
     if (state?.verdict !== 'degraded' && state?.verdict !== 'broken') return [];
     const mark = paint(state.verdict === 'broken' ? 'red' : 'yellow', '!');
     return [['  ', mark, ` ${cutLine(`${name}: ${state.text}`, Math.max(20, width - 4))}`]];
@@ -198,6 +204,7 @@ export function nodeLines(node: NodeMap, { width }: Terminal): Line[] {
     cutLine(`${free.size} of ${host.online.size} CPUs free, ${countText(freeCores, 'whole core')}`, width),
     '',
     ...drawCpuMap({ host, owners, cellLabels, width }),
+    ...maskedLines(node, width),
     ...resourceRows(node, width),
     ...problemLines(node, width),
   ];

@@ -129,6 +129,26 @@ export interface Diagnosis {
   readonly notes: readonly string[];
 }
 
+/** What a drain of a node would do with the VMs there, in an order in which each finds its place. */
+export interface DrainPicture {
+  readonly orderMatters: boolean;
+  readonly vms: readonly DrainEntry[];
+  readonly notes: readonly string[];
+}
+
+export interface DrainEntry {
+  /** namespace/name. */
+  readonly vm: string;
+  readonly outcome: 'migrates' | 'restarts' | 'stops' | 'blocks' | 'unknown';
+  /** The node where it runs afterwards; undefined: nowhere else. */
+  readonly to?: string | undefined;
+  /** '': shared CPUs. */
+  readonly cpus: string;
+  /** Why it does not migrate. */
+  readonly text: string;
+  readonly remedies: readonly RemedyEntry[];
+}
+
 export interface VerdictGroup {
   readonly fits: boolean;
   readonly kind: string;

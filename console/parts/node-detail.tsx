@@ -7,6 +7,7 @@ import { changes, ready, store, vms } from '../state/state.ts';
 import { Ago, DataAge, timeText } from './ago.tsx';
 import { CpuMap, markOf, ownersOf, paintName } from './cpu-map.tsx';
 import { CpuList, Detail, Facts } from './detail.tsx';
+import { DrainPreview } from './drain.tsx';
 import { History } from './history.tsx';
 import { OpenVswitch, SWITCH_REFRESH_MILLISECONDS } from './open-vswitch.tsx';
 import { Remedies } from './remedies.tsx';
@@ -45,6 +46,7 @@ export function NodeDetail({ name }: { readonly name: string }) {
               <Owners node={node} shape={node.shape} />
             </>
           )}
+          {node.shape && <DrainPreview node={node} />}
           {hasSwitch && <OpenVswitch answer={moved} />}
           <NodeFacts node={node} />
         </>

@@ -8,17 +8,14 @@ import { Feed } from './feed.ts';
 import { createHistories } from './history.ts';
 import type { OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
+import type { QuestionSources } from './questions.ts';
 import { createRoutes } from './routes.ts';
 
-interface ConsoleOptions {
+interface ConsoleOptions extends Omit<QuestionSources, 'histories'> {
   /** Only used for reads. Each kind in KINDS keeps a watch open. */
   readonly client: KubeClient;
   readonly address: ListenAddress;
   readonly assets: string;
-  readonly ask: AskExtender;
-  readonly askSwitch: AskSwitch;
-  readonly diagnose: AskDiagnosis;
   readonly without?: ReadonlySet<OptionalKind>;
   readonly log: ConsoleLogger;
 }
@@ -29,11 +26,11 @@ const INTERVAL_SECONDS = 0.1;
 
 /** It does not listen before `server.start` and sends no request before `run`. */
 export function createConsole(options: ConsoleOptions) {
-  const { client, address, assets, ask, askSwitch, diagnose, without = new Set<OptionalKind>(), log } = options;
+  const { client, address, assets, without = new Set<OptionalKind>(), log, ...sources } = options;
   const feed = new Feed();
   const cluster = createCluster({ client, without, feed, log, now: monotonicSeconds });
   const histories = createHistories(client);
-  const routes = createRoutes({ host: address.host, feed, assets, ask, askSwitch, diagnose, histories, log });
+  const routes = createRoutes({ host: address.host, feed, assets, ...sources, histories, log });
 
   const updateFeed = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {

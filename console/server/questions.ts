@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { extenderVerdict } from '../../diagnosis/opinions.ts';
 import { NEVER_MEANT } from '../../diagnosis/waiting.ts';
 import { KubeError } from '../../kube/client.ts';
-import type { Diagnosis, ExtenderExplanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
+import type { Diagnosis, DrainPicture, ExtenderExplanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
 import type { Histories } from './history.ts';
 
 /** `why` says why there is no answer. */
@@ -17,9 +17,13 @@ export type AskDiagnosis = (kind: 'vm' | 'pod', name: string) => Promise<Answere
 
 export type AskSwitch = (node: string) => Promise<Answered<SwitchPicture>>;
 
+/** What a drain of a node would do, as `plumbline simulate --without`. */
+export type AskDrain = (node: string) => Promise<Answered<DrainPicture>>;
+
 export interface QuestionSources {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
+  readonly askDrain: AskDrain;
   readonly diagnose: AskDiagnosis;
   readonly histories: Histories;
 }
@@ -40,7 +44,7 @@ interface Question {
 }
 
 /** Handles the page's queries about one node or VM, one at a time for each kind. */
-export function createQuestions({ ask, askSwitch, diagnose, histories }: QuestionSources) {
+export function createQuestions({ ask, askSwitch, askDrain, diagnose, histories }: QuestionSources) {
   const questions: Readonly<Record<string, Question>> = {
     '/explain': { subjects: ['pod'], ask: async (_, pod) => explained(pod, await ask(pod)) },
     '/switch': {
@@ -50,6 +54,7 @@ export function createQuestions({ ask, askSwitch, diagnose, histories }: Questio
         return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : response;
       },
     },
+    '/drain': { subjects: ['node'], ask: (_, node) => askDrain(node) },
     '/diagnosis': {
       subjects: ['vm', 'pod'],
       ask: (subject, name) => diagnose(subject === 'vm' ? 'vm' : 'pod', name),

@@ -66,7 +66,8 @@ function matchesTerm({ matchExpressions, matchFields }: NodeTerm, node: Selectab
   );
 }
 
-function matchesValue({ operator, values }: NodeRequirement, value: string | undefined): boolean {
+/** The operators Gt and Lt are only for nodes. */
+export function matchesValue({ operator, values }: NodeRequirement, value: string | undefined): boolean {
   switch (operator) {
     case 'In':
       return value !== undefined && (values ?? []).includes(value);

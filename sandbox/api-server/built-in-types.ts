@@ -1,5 +1,5 @@
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
-import type { KubeNode, KubeObject, KubePod, KubeVmi } from '../objects.ts';
+import type { KubeMigration, KubeNode, KubeObject, KubePod, KubeVmi } from '../objects.ts';
 import type { TableColumn } from './columns.ts';
 import * as columns from './columns.ts';
 
@@ -116,6 +116,12 @@ export const VIRTUAL_MACHINE_INSTANCES = define<KubeVmi>('VirtualMachineInstance
   shortNames: ['vmi', 'vmis'],
   columns: columns.VIRTUAL_MACHINE_INSTANCE,
 });
+export const MIGRATIONS = define<KubeMigration>('VirtualMachineInstanceMigration', 'virtualmachineinstancemigrations', {
+  ...KUBEVIRT,
+  shortNames: ['vmim', 'vmims'],
+  hasStatus: true,
+  columns: columns.MIGRATION,
+});
 export const NETWORK_ATTACHMENT_DEFINITIONS = define('NetworkAttachmentDefinition', 'network-attachment-definitions', {
   group: 'k8s.cni.cncf.io',
   shortNames: ['net-attach-def'],
@@ -152,6 +158,7 @@ export const BUILT_IN_TYPES: readonly ResourceType[] = [
   CUSTOM_RESOURCE_DEFINITIONS,
   VIRTUAL_MACHINES,
   VIRTUAL_MACHINE_INSTANCES,
+  MIGRATIONS,
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODE_TOPOLOGIES,
 ];

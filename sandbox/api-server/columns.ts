@@ -117,6 +117,13 @@ export const VIRTUAL_MACHINE_INSTANCE: readonly TableColumn[] = [
   column('Ready', (vmi) => conditionOf(vmi, 'Ready') ?? 'False'),
 ];
 
+export const MIGRATION: readonly TableColumn[] = [
+  NAME,
+  AGE,
+  column('Phase', 'status.phase'),
+  column('VMI', 'spec.vmiName'),
+];
+
 export const NODE_TOPOLOGY: readonly TableColumn[] = [
   NAME,
   column('CPUs', 'status.summary.cpus'),

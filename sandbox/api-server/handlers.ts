@@ -21,7 +21,7 @@ import {
 } from './requests.ts';
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
-import { assertAcceptsAnything, bindPod, evictPod, unpauseInstance } from './subresources.ts';
+import { assertAcceptsAnything, bindPod, evictPod, migrateMachine, unpauseInstance } from './subresources.ts';
 import { WatchStream } from './watch.ts';
 
 export async function handleResource(deps: HandlerDeps, exchange: Exchange): Promise<void> {
@@ -109,6 +109,7 @@ const OWN_SUBRESOURCES = new Map<string, SubresourceHandler>([
   ['Pod/binding', handleBinding],
   ['Pod/eviction', handleEviction],
   ['VirtualMachineInstance/unpause', handleUnpause],
+  ['VirtualMachine/migrate', handleMigrate],
 ]);
 
 async function handleLog(deps: HandlerDeps, exchange: Exchange, target: Target): Promise<undefined> {
@@ -132,6 +133,13 @@ async function handleUnpause(deps: HandlerDeps, exchange: Exchange, target: Targ
   assertMethod(exchange, 'PUT');
   assertAcceptsAnything(exchange.request);
   await unpauseInstance(deps.registry, target, call);
+  return { status: 202, body: success() };
+}
+
+async function handleMigrate(deps: HandlerDeps, exchange: Exchange, target: Target, call: Call): Promise<Answer> {
+  assertMethod(exchange, 'PUT');
+  assertAcceptsAnything(exchange.request);
+  await migrateMachine(deps.registry, target, call);
   return { status: 202, body: success() };
 }
 

@@ -3,6 +3,7 @@ import type { Admission, Operation } from './admission.ts';
 import { apiVersionOf, collectionOf, NAMESPACES, type ResourceType } from './built-in-types.ts';
 import { deletionOf, isFinished } from './deletion.ts';
 import { badRequest, conflict, invalid, MODIFIED, notFoundError, objectError } from './errors.ts';
+import { admitMigration } from './migrations.ts';
 import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
@@ -80,6 +81,7 @@ export class Registry {
     const defaulted = applyDefaults(type, structuredClone(sent));
     const admitted = (await this.#admit(target, 'CREATE', call, { object: defaulted })) ?? defaulted;
     const object = prepareCreate(type, applyDefaults(type, admitted));
+    admitMigration(this.#store, type, object);
     validate(type, object);
     this.#checkValues(type, object);
     const key = keyOf(namespace, object.metadata.name);

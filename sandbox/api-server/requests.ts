@@ -30,6 +30,7 @@ export interface Call {
 
 export interface DeleteOptions {
   readonly gracePeriodSeconds?: number;
+  readonly dryRun?: readonly string[];
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
 

@@ -12,6 +12,9 @@ export interface ApiRoute {
 /** Subresources of a namespace; any other third part of a path is a collection in the namespace. */
 const OF_NAMESPACES = new Set(['status', 'finalize']);
 
+/** Subresources that KubeVirt serves in a group of their own. */
+const OF_KUBEVIRT = new Set(['virtualmachineinstances/unpause', 'virtualmachines/migrate']);
+
 export function findRoute(path: string): ApiRoute | undefined {
   const parts = path
     .split('/')
@@ -30,7 +33,7 @@ export function findRoute(path: string): ApiRoute | undefined {
   }
   const [plural, name, subresource = ''] = rest;
   if (plural === undefined || rest.length > 3) return undefined;
-  if (ofKubeVirt !== (group === 'kubevirt.io' && subresource === 'unpause')) return undefined;
+  if (ofKubeVirt !== (group === 'kubevirt.io' && OF_KUBEVIRT.has(`${plural}/${subresource}`))) return undefined;
   const type = typeAt(group, version, plural);
   if (!type || (namespace !== undefined && !type.namespaced)) return undefined;
   if (type.namespaced && namespace === undefined && name !== undefined) return undefined;

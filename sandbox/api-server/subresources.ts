@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { at, conditionsOf, type JsonValue, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
-import { VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
+import { apiVersionOf, MIGRATIONS, VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
 import { ApiError, assertSame, badRequest, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
 import type { Registry, Target } from './registry.ts';
@@ -29,16 +29,30 @@ export async function bindPod(registry: Registry, target: Target, body: JsonValu
 /** POST pods/eviction: deletes a pod unless KubeVirt denies it. There are no disruption budgets. */
 export async function evictPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
   const options = (at(body, 'deleteOptions') ?? {}) as DeleteOptions;
+  const dryRun = call.dryRun || (options.dryRun ?? []).includes('All');
+  const pod = registry.get(target) as KubePod;
+  const vmiTarget = (name: string): Target => ({ ...target, type: VIRTUAL_MACHINE_INSTANCES, name });
   const findVmi = (name: string) => {
     try {
-      return registry.get({ ...target, type: VIRTUAL_MACHINE_INSTANCES, name }) as KubeVmi;
+      return registry.get(vmiTarget(name)) as KubeVmi;
     } catch (error) {
       if (error instanceof ApiError && error.http === 404) return undefined;
       throw error;
     }
   };
-  interceptEviction(registry.get(target) as KubePod, findVmi);
+  const denial = evictionDenial(pod, findVmi);
+  if (denial?.evacuates !== undefined && !dryRun) await evacuate(registry, vmiTarget(denial.evacuates), call);
+  assertEvictable(denial);
   await registry.delete(target, options, call);
+}
+
+/** Asks virt-controller to move the guest off its node. */
+async function evacuate(registry: Registry, target: Target, call: Call): Promise<void> {
+  await registry.change(target, call, (current) => {
+    const vmi = structuredClone(current) as KubeVmi;
+    if (vmi.status?.nodeName !== undefined) vmi.status.evacuationNodeName = vmi.status.nodeName;
+    return vmi;
+  });
 }
 
 export const VMI_SUBRESOURCES_GROUP = 'subresources.kubevirt.io';
@@ -56,6 +70,21 @@ export async function unpauseInstance(registry: Registry, target: Target, call: 
   });
 }
 
+/** PUT virtualmachines/migrate, as of virtctl. Source: KubeVirt, MigrateVMRequestHandler in pkg/virt-api/rest/lifecycle.go. */
+export async function migrateMachine(registry: Registry, target: Target, call: Call): Promise<void> {
+  const { namespace, name } = target;
+  registry.get(target);
+  const vmi = registry.get({ ...target, type: VIRTUAL_MACHINE_INSTANCES }) as KubeVmi;
+  if (vmi.status?.phase !== 'Running') throw conflict(target.type, name, 'VM is not running');
+  const migration = {
+    apiVersion: apiVersionOf(MIGRATIONS),
+    kind: MIGRATIONS.kind,
+    metadata: { generateName: 'kubevirt-migrate-vm-', namespace },
+    spec: { vmiName: name },
+  };
+  await registry.create(MIGRATIONS, namespace, migration as JsonValue, call);
+}
+
 /** KubeVirt's route declares no produced type, so go-restful only accepts clients that accept any type. */
 export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingMessage): void {
   const types = accept.split(',').map((type) => type.split(';')[0]?.trim());
@@ -64,30 +93,39 @@ export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingM
 
 export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 
-/** Why it is denied. Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go */
-export function evictionDenial(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): string | undefined {
+/** `evacuates`: the VMI that is to leave its node first. */
+interface EvictionDenial {
+  readonly why: string;
+  readonly evacuates?: string;
+}
+
+/** Source: KubeVirt, pkg/virt-api/webhooks/validating-webhook/admitters/pod-eviction-admitter.go */
+export function evictionDenial(
+  pod: KubePod,
+  findVmi: (name: string) => KubeVmi | undefined,
+): EvictionDenial | undefined {
   const { labels = {}, annotations = {} } = pod.metadata;
   const name = annotations['kubevirt.io/domain'];
   const hasEnded = ['Failed', 'Succeeded'].includes(pod.status?.phase ?? '');
   if (labels['kubevirt.io'] !== 'virt-launcher' || hasEnded || name === undefined) return undefined;
   const vmi = findVmi(name);
-  if (vmi === undefined) return `kubevirt failed getting the vmi: virtualmachineinstances "${name}" not found`;
+  if (vmi === undefined) return { why: `kubevirt failed getting the vmi: virtualmachineinstances "${name}" not found` };
   const strategy = at(vmi, 'spec', 'evictionStrategy');
   const isMigratable = vmi.status?.conditions?.some(
     ({ type, status }) => type === 'LiveMigratable' && status === 'True',
   );
   if (strategy === 'LiveMigrate' && !isMigratable) {
-    return `VMI ${name} is configured with an eviction strategy but is not live-migratable`;
+    return { why: `VMI ${name} is configured with an eviction strategy but is not live-migratable` };
   }
   const stays =
     strategy === 'LiveMigrate' || strategy === 'External' || (strategy === 'LiveMigrateIfPossible' && isMigratable);
   if (!stays) return undefined;
-  if (vmi.status?.nodeName !== pod.spec.nodeName) return 'Eviction request for target Pod';
-  return `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`;
+  if (vmi.status?.nodeName !== pod.spec.nodeName) return { why: 'Eviction request for target Pod' };
+  return { why: `Eviction triggered evacuation of VMI "${vmi.metadata.namespace}/${name}"`, evacuates: name };
 }
 
-export function interceptEviction(pod: KubePod, findVmi: (name: string) => KubeVmi | undefined): void {
-  const why = evictionDenial(pod, findVmi);
-  if (why === undefined) return;
-  throw new ApiError(429, 'TooManyRequests', `admission webhook "${EVICTION_WEBHOOK}" denied the request: ${why}`);
+export function assertEvictable(denial: EvictionDenial | undefined): void {
+  if (denial === undefined) return;
+  const message = `admission webhook "${EVICTION_WEBHOOK}" denied the request: ${denial.why}`;
+  throw new ApiError(429, 'TooManyRequests', message);
 }

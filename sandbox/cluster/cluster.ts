@@ -8,6 +8,7 @@ import { createCertificateAuthority } from '../certificates.ts';
 import { createLocalClient } from '../clients/local-client.ts';
 import { parseSchedulerConfiguration } from '../scheduler/configuration.ts';
 import { Scheduler } from '../scheduler/scheduler.ts';
+import type { MigrationSettings } from '../virt-controller/migrations.ts';
 import { VirtController } from '../virt-controller/virt-controller.ts';
 import { createEmulatedNode, type EmulatedNode, type NodeDescription, type PodProcesses } from './emulated-node.ts';
 import { type Identity, identityUser, kubeconfig, nameOf } from './identities.ts';
@@ -18,6 +19,7 @@ interface SandboxOptions {
   readonly nodes: readonly NodeDescription[];
   readonly port?: number;
   readonly components?: Components;
+  readonly migrations?: Partial<MigrationSettings>;
   /** Processes that stand for containers. Default: every container is ready, and no port of a pod has a listener. */
   readonly processes?: PodProcesses;
   readonly onFault?: (error: unknown) => void;
@@ -50,6 +52,8 @@ export function createSandbox(options: SandboxOptions) {
   for (const { name, kubelet } of nodes) kubelets.set(name, kubelet);
   const virtController = new VirtController({
     client: clientOf('system:serviceaccount:kubevirt:kubevirt-controller'),
+    migrations: options.migrations,
+    exit: async ({ metadata: { uid = '' }, spec: { nodeName = '' } }) => kubelets.get(nodeName)?.exit(uid),
     onFault,
   });
   const schedulerClient = clientOf('system:kube-scheduler');

@@ -2,6 +2,7 @@ import { filteringTaints, selectsNode, type Taint, toleratesAll } from '../../mo
 import type { KubeNode, KubePod } from '../objects.ts';
 import { type Amounts, amountsOf, podRequests } from '../pod-requests.ts';
 import type { Extender } from './extender.ts';
+import type { RequiredPodAffinity } from './pod-affinity.ts';
 
 /** Why a node does not fit. Unresolvable: evicting pods would not help. */
 interface Misfit {
@@ -56,19 +57,26 @@ function resourceMisfit(requests: Amounts, { status }: KubeNode, { requested, po
   return reasons.length > 0 ? { reasons, unresolvable } : undefined;
 }
 
+/** What the scheduler knows of the cluster when it tries a pod. */
+export interface Snapshot {
+  readonly nodes: readonly KubeNode[];
+  loadOf(nodeName: string): Load;
+  /** The required affinity and anti-affinity of the pod, and the anti-affinity of others. */
+  readonly podAffinity: RequiredPodAffinity;
+}
+
 type Decision = { readonly node: string } | { readonly misfits: ReadonlyMap<string, Misfit> };
 
 /** In-tree filters, extenders, then scores: the fewest pods, then the first name. @throws ExtenderError */
 export async function chooseNode(
   pod: KubePod,
-  nodes: readonly KubeNode[],
-  loadOf: (nodeName: string) => Load,
+  { nodes, loadOf, podAffinity }: Snapshot,
   extenders: readonly Extender[],
 ): Promise<Decision> {
   const requests = podRequests(pod);
   const misfits = new Map<string, Misfit>();
   let feasible = nodes.filter((node) => {
-    const misfit = filterNode(pod, requests, node, loadOf(node.metadata.name));
+    const misfit = filterNode(pod, requests, node, loadOf(node.metadata.name)) ?? podAffinity.misfit(node);
     if (misfit) misfits.set(node.metadata.name, misfit);
     return misfit === undefined;
   });

@@ -1,14 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
-import { NODES, PODS } from '../api-server/built-in-types.ts';
+import { groupBy } from '../../model/lists.ts';
+import { NAMESPACES, NODES, PODS } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import { RenewedLease, type RenewedLeaseOptions } from '../clients/renewed-lease.ts';
 import { conditionsOf, type KubeNode, type KubePod, setCondition } from '../objects.ts';
 import { plus, podRequests } from '../pod-requests.ts';
 import { DEFAULT_CONFIGURATION, type SchedulerConfiguration } from './configuration.ts';
-import { chooseNode, fitErrorMessage } from './decision.ts';
+import { chooseNode, fitErrorMessage, type Snapshot } from './decision.ts';
 import { createExtender } from './extender.ts';
+import { RequiredPodAffinity } from './pod-affinity.ts';
 import { createSchedulingQueue, nodeWakes, podChangedItself, podWakes } from './scheduling-queue.ts';
 
 const COMPONENT = 'default-scheduler';
@@ -138,8 +140,7 @@ export class Scheduler {
     const pod = this.#pods.get(uid);
     if (!pod || !isWaiting(pod, this.#names)) return this.#queue.remove(uid);
     try {
-      const nodes = [...this.#nodes.values()];
-      const decision = await chooseNode(pod, nodes, (name) => this.#loadOf(name), this.#extenders);
+      const decision = await chooseNode(pod, this.#snapshotFor(pod), this.#extenders);
       if ('node' in decision) {
         this.#assumed.set(uid, decision.node);
         const binding = this.#bind(pod, decision.node).finally(() => {
@@ -174,10 +175,23 @@ export class Scheduler {
     await reportFailure(this.#client, pod, 'SchedulerError', (error as Error).message);
   }
 
-  #loadOf(nodeName: string) {
-    const nodeOf = (pod: KubePod) => pod.spec.nodeName || this.#assumed.get(pod.metadata.uid ?? '');
-    const there = [...this.#pods.values()].filter((pod) => nodeOf(pod) === nodeName);
-    return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
+  #snapshotFor(pod: KubePod): Snapshot {
+    const byNode = groupBy(
+      [...this.#pods.values()],
+      (one) => one.spec.nodeName || this.#assumed.get(one.metadata.uid ?? '') || '',
+    );
+    const placed = [...this.#nodes].flatMap(([name, node]) =>
+      (byNode.get(name) ?? []).map((one) => ({ pod: one, node })),
+    );
+    const labelsOf = (name: string) => this.#client.get(NAMESPACES, undefined, name)?.metadata.labels ?? {};
+    return {
+      nodes: [...this.#nodes.values()],
+      loadOf(nodeName) {
+        const there = byNode.get(nodeName) ?? [];
+        return { pods: there.length, requested: there.map(podRequests).reduce(plus, new Map()) };
+      },
+      podAffinity: new RequiredPodAffinity(pod, placed, labelsOf),
+    };
   }
 }
 

@@ -1,3 +1,4 @@
+import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
 import { parseQuantity, wholeValue } from '../../model/quantity.ts';
 import {
   at,
@@ -5,6 +6,7 @@ import {
   isRecord,
   type JsonRecord,
   type JsonValue,
+  type KubeMigration,
   type KubePod,
   type KubeVmi,
 } from '../objects.ts';
@@ -59,6 +61,22 @@ export function renderLauncherPod(vmi: KubeVmi): KubePod {
       containers: containersOf(vmi),
     },
   };
+}
+
+/** A launcher that may not run on the node of the instance's other launchers. */
+export function renderMigrationTarget(vmi: KubeVmi, { metadata }: KubeMigration): KubePod {
+  const pod = renderLauncherPod(vmi);
+  pod.metadata.labels = { ...pod.metadata.labels, [MIGRATION_LABEL]: metadata.uid ?? '' };
+  pod.metadata.annotations = { ...pod.metadata.annotations, 'kubevirt.io/migrationJobName': metadata.name };
+  const matchLabels = { 'kubevirt.io/created-by': vmi.metadata.uid ?? '' };
+  const apart = { labelSelector: { matchLabels }, topologyKey: 'kubernetes.io/hostname' };
+  const { podAntiAffinity } = pod.spec.affinity ?? {};
+  const required = [...(podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []), apart];
+  pod.spec.affinity = {
+    ...pod.spec.affinity,
+    podAntiAffinity: { ...podAntiAffinity, requiredDuringSchedulingIgnoredDuringExecution: required },
+  };
+  return pod;
 }
 
 function copiedAnnotations({ metadata }: KubeVmi): Record<string, string> {

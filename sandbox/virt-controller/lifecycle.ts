@@ -1,16 +1,19 @@
-import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
+import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import { PODS, VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, unlessNotFound } from '../clients/local-client.ts';
 import {
   at,
   isRecord,
   type JsonRecord,
+  type JsonValue,
   type KubeObject,
   type KubePod,
   type KubeVmi,
+  type ObjectCondition,
   setCondition,
 } from '../objects.ts';
-import type { Workqueue } from './virt-controller.ts';
+import type { Workqueue } from './workqueue.ts';
 
 type Held = typeof VIRTUAL_MACHINES | typeof VIRTUAL_MACHINE_INSTANCES;
 
@@ -111,6 +114,21 @@ export function instanceOf(machine: KubeObject): KubeVmi {
   };
 }
 
+/** The launchers of an instance, of which a migration has two. */
+export function podsOf(client: LocalClient, vmi: KubeVmi): KubePod[] {
+  return client.list(PODS).filter((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
+}
+
+/** The launcher that has the guest, or is to start it: not the target of a migration before the hand-over. */
+export function guestPodOf({ status }: KubeVmi, pods: readonly KubePod[]): KubePod | undefined {
+  if (status?.nodeName === undefined) {
+    return pods.find(({ metadata }) => metadata.labels?.[MIGRATION_LABEL] === undefined);
+  }
+  const there = pods.filter(({ spec }) => spec.nodeName === status.nodeName);
+  // A guest that has come back leaves an ended launcher of its first stay.
+  return there.find((pod) => !isFinal(pod.status?.phase)) ?? there.at(-1);
+}
+
 /** The phase of an instance according to its launcher pod. An instance that has ended keeps its phase. */
 export function phaseOf(vmi: KubeVmi, pod: KubePod | undefined): string {
   const before = vmi.status?.phase;
@@ -123,21 +141,42 @@ export function phaseOf(vmi: KubeVmi, pod: KubePod | undefined): string {
 
 const PAUSED = { type: 'Paused', status: 'True', reason: 'PausedByUser', message: 'VMI was paused by user' };
 
-/** As virt-controller and virt-handler write it. An instance that starts paused is paused from its first run. */
-export function instanceStatusOf(vmi: KubeVmi, phase: string, pod: KubePod | undefined, time: string) {
+/** KubeVirt's label with the node of the guest. */
+export const NODE_NAME_LABEL = 'kubevirt.io/nodeName';
+
+function migratability(vmi: KubeVmi): ObjectCondition {
+  const has = (list: string) => ((at(vmi, 'spec', 'domain', 'devices', list) ?? []) as JsonValue[]).length > 0;
+  if (!has('hostDevices') && !has('gpus')) return { type: 'LiveMigratable', status: 'True' };
+  const message = 'VMI uses a PCI host devices';
+  return { type: 'LiveMigratable', status: 'False', reason: 'HostDeviceNotLiveMigratable', message };
+}
+
+/**
+ * As virt-controller and virt-handler write it. An instance that starts paused is paused from its first run; afterwards
+ * only a migration changes its node.
+ */
+export function instanceStatusOf(
+  vmi: KubeVmi,
+  phase: string,
+  guest: KubePod | undefined,
+  pods: readonly KubePod[],
+  time: string,
+) {
   const status: NonNullable<KubeVmi['status']> = { ...vmi.status, phase };
-  const { nodeName } = pod?.spec ?? {};
-  if (nodeName && phase === 'Running') status.nodeName = nodeName;
+  const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
+  if (begins && guest?.spec.nodeName) status.nodeName = guest.spec.nodeName;
   if (phase !== vmi.status?.phase) {
     const before = (vmi.status?.['phaseTransitionTimestamps'] ?? []) as JsonRecord[];
     status['phaseTransitionTimestamps'] = [...before, { phase, phaseTransitionTimestamp: time }];
   }
-  if (nodeName && pod?.metadata.uid) status.activePods = { [pod.metadata.uid]: nodeName };
+  const active = pods.filter((pod) => pod.spec.nodeName && pod.metadata.uid && !isFinal(pod.status?.phase));
+  if (active.length > 0) {
+    status.activePods = Object.fromEntries(active.map((pod) => [pod.metadata.uid ?? '', pod.spec.nodeName ?? '']));
+  }
   // The condition reports a failed creation until one succeeds.
-  const conditions = (status.conditions ?? []).filter(({ type }) => pod === undefined || type !== 'Synchronized');
+  const conditions = (status.conditions ?? []).filter(({ type }) => guest === undefined || type !== 'Synchronized');
   setCondition(conditions, { type: 'Ready', status: phase === 'Running' ? 'True' : 'False' }, time);
-  const begins = phase === 'Running' && vmi.status?.phase !== 'Running';
-  if (begins) setCondition(conditions, { type: 'LiveMigratable', status: 'True' }, time);
+  if (begins) setCondition(conditions, migratability(vmi), time);
   if (begins && at(vmi, 'spec', 'startStrategy') === 'Paused') setCondition(conditions, PAUSED, time);
   status.conditions = conditions;
   return status;

@@ -5,70 +5,25 @@ import { timestamp } from '../api-server/preparation.ts';
 import { type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
 import { conditionsOf, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
 import { renderLauncherPod } from './launcher-pod.ts';
-import { createMachineSync, hold, instanceStatusOf, isFinal, phaseOf, release } from './lifecycle.ts';
-
-/** Before a retry. Source: client-go, default_rate_limiters.go. */
-const FIRST_RETRY_SECONDS = 0.005;
-const MAX_RETRY_SECONDS = 1000;
-
-type Work = () => Promise<unknown>;
-
-/**
- * A workqueue: one task at a time for each key, and one more for requests during it; `refused` and failed ones are
- * retried. A key's failures end with its first success, everything at `stop`.
- */
-export class Workqueue {
-  readonly #onFault: (error: unknown) => void;
-  readonly #running = new Map<string, Promise<void>>();
-  readonly #requeued = new Map<string, Work>();
-  readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #failures = new Map<string, number>();
-  #isStopped = false;
-
-  constructor(onFault: (error: unknown) => void) {
-    this.#onFault = onFault;
-  }
-
-  add(key: string, work: Work): void {
-    if (this.#isStopped) return;
-    if (this.#running.has(key)) this.#requeued.set(key, work);
-    else this.#running.set(key, this.#run(key, work));
-  }
-
-  addAfter(key: string, seconds: number, work: Work): void {
-    if (this.#isStopped) return;
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      this.add(key, work);
-    }, seconds * 1000);
-    this.#timers.add(timer);
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    for (const timer of this.#timers) clearTimeout(timer);
-    await Promise.all(this.#running.values());
-  }
-
-  async #run(key: string, work: Work): Promise<void> {
-    const outcome = await work().catch((error: unknown) => {
-      this.#onFault(error);
-      return 'refused' as const;
-    });
-    if (outcome === 'refused') {
-      const failures = this.#failures.get(key) ?? 0;
-      this.#failures.set(key, failures + 1);
-      this.addAfter(key, Math.min(FIRST_RETRY_SECONDS * 2 ** failures, MAX_RETRY_SECONDS), work);
-    } else this.#failures.delete(key);
-    this.#running.delete(key);
-    const next = this.#requeued.get(key);
-    this.#requeued.delete(key);
-    if (next) this.add(key, next);
-  }
-}
+import {
+  createMachineSync,
+  guestPodOf,
+  hold,
+  instanceStatusOf,
+  isFinal,
+  NODE_NAME_LABEL,
+  phaseOf,
+  podsOf,
+  release,
+} from './lifecycle.ts';
+import { DEFAULT_MIGRATION_SETTINGS, MigrationController, type MigrationSettings } from './migrations.ts';
+import { Workqueue } from './workqueue.ts';
 
 interface VirtControllerOptions {
   readonly client: LocalClient;
+  readonly migrations?: Partial<MigrationSettings> | undefined;
+  /** Ends the containers of a launcher whose guest has migrated. Default: they run on. */
+  readonly exit?: (pod: KubePod) => Promise<void>;
   readonly onFault?: (error: unknown) => void;
 }
 
@@ -83,13 +38,16 @@ export class VirtController {
   readonly #client: LocalClient;
   readonly #queue: Workqueue;
   readonly #syncMachine: ReturnType<typeof createMachineSync>;
+  readonly #migrations: MigrationController;
   readonly #launched = new Set<string>();
   readonly #unfollow: (() => void)[] = [];
 
-  constructor({ client, onFault = () => {} }: VirtControllerOptions) {
+  constructor({ client, migrations, exit = async () => {}, onFault = () => {} }: VirtControllerOptions) {
     this.#client = client;
     this.#queue = new Workqueue(onFault);
     this.#syncMachine = createMachineSync(client, this.#queue);
+    const settings = { ...DEFAULT_MIGRATION_SETTINGS, ...migrations };
+    this.#migrations = new MigrationController({ client, queue: this.#queue, settings, exit });
   }
 
   start(): void {
@@ -106,6 +64,7 @@ export class VirtController {
         const owner = metadata.ownerReferences?.find(({ kind }) => kind === VIRTUAL_MACHINE_INSTANCES.kind);
         if (owner) this.#enqueueInstance(metadata.namespace, owner.name);
       }),
+      ...this.#migrations.start(),
     );
   }
 
@@ -130,34 +89,35 @@ export class VirtController {
       await this.#end(vmi);
       return undefined;
     }
-    let pod = this.#podOf(vmi);
+    const pods = podsOf(client, vmi);
+    const pod = guestPodOf(vmi, pods);
     const { uid = '' } = vmi.metadata;
     if (!(await hold(client, VIRTUAL_MACHINE_INSTANCES, vmi))) return undefined;
     const ended = isFinal(vmi.status?.phase);
     // An instance whose launcher is gone gets no other. Its status may be older than the end of the launcher.
     const lost = !pod && this.#launched.has(uid);
     const isDue = !pod && !ended && !lost;
-    if (isDue) pod = await createLauncher(client, vmi);
-    if (pod) this.#launched.add(uid);
-    if (pod?.spec.nodeName) await unpause(client, pod);
-    const phase = lost && !ended ? 'Failed' : phaseOf(vmi, pod);
+    const created = isDue ? await createLauncher(client, vmi) : undefined;
+    if (created) pods.push(created);
+    if (pod ?? created) this.#launched.add(uid);
+    for (const launcher of pods) {
+      if (launcher.spec.nodeName && !isFinal(launcher.status?.phase)) await unpause(client, launcher);
+    }
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
-      draft.status = instanceStatusOf(draft, phase, pod, timestamp(Date.now()));
+      const guest = guestPodOf(draft, pods);
+      const phase = lost && !ended ? 'Failed' : phaseOf(draft, guest);
+      draft.status = instanceStatusOf(draft, phase, guest, pods, timestamp(Date.now()));
+      const { nodeName } = draft.status;
+      if (nodeName !== undefined) draft.metadata.labels = { ...draft.metadata.labels, [NODE_NAME_LABEL]: nodeName };
     });
     // The webhook may recover, or the quota may be raised, without any change here.
-    return isDue && !pod ? 'refused' : undefined;
-  }
-
-  #podOf(vmi: KubeVmi): KubePod | undefined {
-    return this.#client
-      .list(PODS)
-      .find((pod) => pod.metadata.ownerReferences?.some(({ uid }) => uid === vmi.metadata.uid));
+    return isDue && !created ? 'refused' : undefined;
   }
 
   async #end(vmi: KubeVmi): Promise<void> {
-    const pod = this.#podOf(vmi);
-    if (!pod) await release(this.#client, VIRTUAL_MACHINE_INSTANCES, vmi);
-    else if (!pod.metadata.deletionTimestamp) await this.#client.delete(PODS, pod);
+    const pods = podsOf(this.#client, vmi);
+    if (pods.length === 0) await release(this.#client, VIRTUAL_MACHINE_INSTANCES, vmi);
+    for (const pod of pods) if (!pod.metadata.deletionTimestamp) await this.#client.delete(PODS, pod);
   }
 }
 

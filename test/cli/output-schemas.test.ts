@@ -12,6 +12,7 @@ describe('the schemas of -o json', () => {
       'explain',
       'ovs-status',
       'simulate',
+      'simulate-without',
       'status',
       'top',
       'topology',

@@ -205,6 +205,22 @@ const owns = (cpus: string, more: Partial<NodeTopologyStatus> = {}): Partial<Nod
   ...more,
 });
 const WHOLE = owns('1-2,17-18');
+/** As an agent without a last good map reports it. */
+const BROKEN_MAP: Partial<NodeTopologyStatus> = {
+  conditions: [
+    {
+      type: 'NetworkMapValid',
+      status: 'False',
+      reason: 'InvalidMap',
+      message: '/etc/plumbline/networks.yaml: physnet0: NUMA node 9 is not on this host',
+      lastTransitionTime: SECONDS_AGO(60),
+    },
+  ],
+};
+const cannotMigrate = (...more: readonly object[]) => {
+  const why = { type: 'LiveMigratable', status: 'False', reason: 'HostDeviceNotLiveMigratable' };
+  return { status: { phase: 'Running', nodeName: NODE, conditions: [why, ...more] } };
+};
 /** Others own all but the given cores of the first NUMA node, and all of the second. */
 const busy = (cpus: string): Partial<NodeTopologyStatus> => ({
   assignments: [{ podUID: 'other', container: 'compute', cpus }],
@@ -588,6 +604,16 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: RUNNING,
     report: owns('1-4'),
   }),
+  one('shares cores with others and cannot migrate', ['not-as-requested', 'degraded', 'SplitCores'], ['place-again'], {
+    vmi: cannotMigrate(),
+    pod: RUNNING,
+    report: owns('1-4'),
+  }),
+  one('has new vCPUs and cannot migrate', ['not-as-requested', 'waiting', 'ChangePending'], ['place-again'], {
+    vmi: cannotMigrate({ type: 'HotVCPUChange', status: 'True' }),
+    pod: RUNNING,
+    report: WHOLE,
+  }),
   one('is far from its network', ['not-as-requested', 'degraded', 'NetworkElsewhere'], ['place-again'], {
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('8-9,24-25'),
@@ -596,6 +622,27 @@ export const STATE_TABLE: readonly StateCase[] = [
     pod: { ...RUNNING, resources: PHYSNET0 },
     report: owns('1-2,17-18', { physnets: [] }),
   }),
+  one(
+    'its network has left the node, whose network map is broken',
+    ['not-as-requested', 'degraded', 'NetworkGone'],
+    ['repair-network-map'],
+    { pod: { ...RUNNING, resources: PHYSNET0 }, report: owns('1-2,17-18', { physnets: [], ...BROKEN_MAP }) },
+  ),
+  one(
+    'shares cores with others on a node whose network map is broken',
+    ['not-as-requested', 'degraded', 'SplitCores'],
+    ['repair-network-map'],
+    { pod: { ...RUNNING, resources: PHYSNET0 }, report: owns('1-4', { physnets: [], ...BROKEN_MAP }) },
+  ),
+  one(
+    'waits for a network that a node lacks whose network map is broken',
+    ['waiting', 'waiting', 'NoNodeFits'],
+    ['repair-network-map'],
+    {
+      pod: { status: REFUSED, resources: PHYSNET0 },
+      report: { physnets: [], ...BROKEN_MAP },
+    },
+  ),
   one(
     'no node reported its network when it started',
     ['not-as-requested', 'degraded', 'NetworkNotReported'],
@@ -842,7 +889,7 @@ export const STATE_TABLE: readonly StateCase[] = [
   one(
     'migrates to half cores',
     ['migrating', 'degraded', 'Migrating'],
-    ['place-again'],
+    [],
     {
       ...COPYING,
       second: ownsThere('1-4'),
@@ -852,7 +899,7 @@ export const STATE_TABLE: readonly StateCase[] = [
   one(
     'migrates from half cores, and its target waits',
     ['migrating', 'degraded', 'MigrationWaits'],
-    ['ask-for-less', 'cancel-migration', 'place-again'],
+    ['ask-for-less', 'cancel-migration'],
     {
       ...MIGRATING,
       report: owns('1-4'),

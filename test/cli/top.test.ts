@@ -6,6 +6,7 @@ import { watch } from '../../cli/support/watch.ts';
 import { type Remark, viewData, viewOf } from '../../cli/top/read.ts';
 import * as lines from '../../cli/top/run.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
+import { type ExplainedPod, explainedPod } from '../../diagnosis/objects.ts';
 import { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -35,7 +36,9 @@ const FIREWALL = {
 
 const CORDONED: Remark = { reason: 'Cordoned', text: 'cordoned' };
 
-function view(report: Partial<NodeTopologyStatus> = {}, remark = CORDONED) {
+const SILENT: Remark = { reason: 'AgentSilent', text: 'its agent is silent' };
+
+function view(report: Partial<NodeTopologyStatus> = {}, remark = CORDONED, bound: readonly ExplainedPod[] = []) {
   const status = {
     ...REPORT,
     pmdCPUs: '0,16',
@@ -49,7 +52,7 @@ function view(report: Partial<NodeTopologyStatus> = {}, remark = CORDONED) {
     status,
   };
   const { hosts } = hostsOf([topology as never]);
-  return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), [remark]);
+  return viewOf(hosts[0]!, new Map([['fw', FIREWALL]]), [remark], bound);
 }
 
 describe('plumbline top', () => {
@@ -74,6 +77,55 @@ describe('plumbline top', () => {
         '',
         '· free   R reserved   / completes a core   letters: VMs',
       ]);
+    });
+
+    it('has a VM that was placed since the last report on the CPUs that it gets, and none of them as free', () => {
+      const launcher = (uid: string, more: object = {}) =>
+        explainedPod.parse({
+          metadata: { name: `virt-launcher-${uid}`, namespace: 'default', uid, ...more },
+          spec: {
+            nodeName: 'worker-1',
+            containers: [
+              {
+                name: 'compute',
+                resources: { requests: { cpu: '4', memory: '1Gi' }, limits: { cpu: '4', memory: '1Gi' } },
+              },
+            ],
+          },
+          status: { phase: 'Running', qosClass: 'Guaranteed' },
+        });
+      const late = view({ pmdCPUs: '' }, SILENT, [launcher('fw'), launcher('new')]);
+      assert.deepEqual(topLines({ nodes: [late], notes: [] }, plain()).slice(0, 4), [
+        'worker-1  16 of 32 CPUs free, 8 whole cores  (its agent is silent)',
+        '  NUMA 0 physnet0  RR AA AA AA AA A/ BB BB',
+        '  NUMA 1           ·· ·· ·· ·· ·· ·· ·· ··',
+        '  A default/firewall (10)   B default/virt-launcher-new (predicted) (4)',
+      ]);
+      const { owners } = viewData(late);
+      assert.deepEqual(
+        owners.map(({ cpus, predicted }) => [cpus.length, predicted]),
+        [
+          [10, undefined],
+          [4, true],
+        ],
+      );
+    });
+
+    it('has VMs with a CPU mask, which own no CPUs', () => {
+      const masked = explainedPod.parse({
+        metadata: {
+          name: 'virt-launcher-m',
+          namespace: 'default',
+          uid: 'm',
+          annotations: { 'plumbline.dev/cpu-mask': '8-9' },
+          labels: { 'kubevirt.io': 'virt-launcher' },
+        },
+        spec: { nodeName: 'worker-1', containers: [{ name: 'compute' }] },
+        status: { phase: 'Running' },
+      });
+      const data = view({ pmdCPUs: '' }, CORDONED, [masked]);
+      assert.deepEqual(topLines({ nodes: [data], notes: [] }, plain())[4], '  default/virt-launcher-m: CPU mask 8-9');
+      assert.deepEqual(viewData(data).masked, [{ name: 'default/virt-launcher-m', mask: '8-9' }]);
     });
 
     it('shows CPUs on which Open vSwitch polls, rather than that they are reserved', () => {

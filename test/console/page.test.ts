@@ -240,6 +240,49 @@ describe('the page in Chromium', function () {
     assert.match(await page.locator('.detail').innerText(), new RegExp(NO_ROOM));
   });
 
+  it('shows where the VMs of a node would go if it were drained, and the nodes before and after', async () => {
+    const [own, other] = [inventNode(0), inventNode(1)];
+    const [vm] = own.vms;
+    const name = `${vm?.namespace}/${vm?.name}`;
+    const asked: string[] = [];
+    const drained = await another({
+      invented: 2,
+      async askDrain(node) {
+        asked.push(node);
+        const moves = { vm: name, outcome: 'migrates', to: other.name, cpus: '4-7', text: '', remedies: [] } as const;
+        const stays = { outcome: 'blocks', cpus: '', text: 'it uses a device', remedies: [['stop it']] } as const;
+        return { answer: { orderMatters: true, vms: [moves, { vm: 'east/tied', ...stays }], notes: ['a limit'] } };
+      },
+    });
+    const { page } = await open(`${drained.url}/#/nodes/${own.name}`);
+    const section = page.locator('section.drain');
+    await section.waitFor();
+    assert.deepEqual(asked, [], 'nothing is asked before someone wants to know');
+    await section.getByRole('button').click();
+    await section.getByText('1 of 2 VMs would migrate. Another order leaves VMs without a place.').waitFor();
+    assert.deepEqual(asked, [own.name]);
+    assert.match(
+      await section.locator('tbody tr').first().innerText(),
+      new RegExp(`${name}\\s+migrates\\s+${other.name}\\s+4-7`),
+    );
+    assert.match(await section.innerText(), /blocks the drain[\s\S]*stop it[\s\S]*a limit/);
+    const captions = await section.locator('figcaption').allInnerTexts();
+    assert.deepEqual(
+      captions,
+      [own.name, other.name].flatMap((node) => [`${node}, before`, `${node}, after`]),
+    );
+    const ownersIn = async (figure: number) => {
+      const titles = await section
+        .locator('figure')
+        .nth(figure)
+        .locator('.thread')
+        .evaluateAll((threads) => threads.map((thread) => thread.getAttribute('title')));
+      return titles.filter((title) => title?.includes(name)).length;
+    };
+    assert.ok((await ownersIn(0)) > 0);
+    assert.deepEqual([await ownersIn(1), await ownersIn(2), await ownersIn(3)], [0, 0, 4]);
+  });
+
   it('shows what would help in the words of explain; without an answer, what the watches show', async () => {
     const remedies = [['stop a VM on worker-1', 'plumbline top worker-1'], ['add a larger node']] as const;
     const diagnosis = {

@@ -150,6 +150,11 @@ describe('remedies for a pod that needs a node', () => {
     const text = 'migrate or restart it, so that it is placed again';
     assert.equal(remedyText(placeAgain(VM)), `${text}: virtctl migrate fw -n tenants`);
     assert.equal(remedyText(placeAgain({ ...VM, kind: 'pod' })), text);
+    const tied = placeAgain({ ...VM, instance: { phase: 'Running', notMigratable: 'VMI uses a PCI host devices' } });
+    assert.match(
+      remedyText(tied),
+      /^restart it .*; KubeVirt cannot migrate it: VMI uses .*: virtctl restart fw -n tenants$/,
+    );
   });
 
   it('at most three, each once, in the order of the groups', () => {

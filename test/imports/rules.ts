@@ -64,7 +64,7 @@ export const RULES: readonly ImportRule[] = [
       'support',
       'extender',
       'agent explain',
-      'doctor',
+      'doctor drain',
       'completion console cpu-mask demo import ovs qemu simulate status top topology verify version vm',
       'bug-report',
       '.',

@@ -89,7 +89,7 @@ export function installInterceptor(plane: ControlPlane): Promise<VirtApi> {
   return serveVirtApi(plane, {
     async denial(namespace, name) {
       const pod = (await plane.client.get(`/api/v1/namespaces/${namespace}/pods/${name}`)) as KubePod;
-      return evictionDenial(pod, vmi);
+      return evictionDenial(pod, vmi)?.why;
     },
   });
 }

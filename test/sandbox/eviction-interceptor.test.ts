@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { interceptEviction } from '../../sandbox/api-server/subresources.ts';
+import { assertEvictable, evictionDenial } from '../../sandbox/api-server/subresources.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 
 interface Case {
@@ -46,7 +46,7 @@ describe('sandbox: evictions, decided as by virt-api', () => {
         spec: { evictionStrategy: strategy },
         status: { nodeName: 'n1', conditions },
       } as unknown as KubeVmi;
-      const evict = () => interceptEviction(pod, () => (strategy === undefined ? undefined : vmi));
+      const evict = () => assertEvictable(evictionDenial(pod, () => (strategy === undefined ? undefined : vmi)));
       if (denied === undefined) return assert.doesNotThrow(evict);
       assert.throws(evict, (error: Error & { http?: number }) => error.http === 429 && denied.test(error.message));
     });

@@ -12,7 +12,8 @@ import { createLocalClient, type LocalClient } from '../../sandbox/clients/local
 import { at, type JsonRecord, type KubeObject, type KubePod } from '../../sandbox/objects.ts';
 import { renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
 import type { StartFailure } from '../../sandbox/virt-controller/lifecycle.ts';
-import { VirtController, Workqueue } from '../../sandbox/virt-controller/virt-controller.ts';
+import { VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
+import { Workqueue } from '../../sandbox/virt-controller/workqueue.ts';
 import { until } from '../support/until.ts';
 import { useApiServer } from './support.ts';
 

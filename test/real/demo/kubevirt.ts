@@ -32,7 +32,7 @@ export const KUBEVIRT_STAND_IN: KubeVirt = {
       unpause: (namespace, name) => unpause(client, namespace, name),
       async denial(namespace, name) {
         const pod = client.get(PODS, namespace, name);
-        return pod && evictionDenial(pod, (vmi) => client.get(VIRTUAL_MACHINE_INSTANCES, namespace, vmi));
+        return pod && evictionDenial(pod, (vmi) => client.get(VIRTUAL_MACHINE_INSTANCES, namespace, vmi))?.why;
       },
     });
     return {

@@ -51,6 +51,7 @@ const KINDS: readonly ForeignKind[] = [
   { group: 'kubevirt.io', version: V1, kind: 'VirtualMachine', hasStatus: true },
   // KubeVirt's definition of instances has no status subresource: its controllers write complete objects.
   { group: 'kubevirt.io', version: V1, kind: 'VirtualMachineInstance' },
+  { group: 'kubevirt.io', version: V1, kind: 'VirtualMachineInstanceMigration', hasStatus: true },
   { group: 'kubevirt.io', version: V1, kind: 'VirtualMachineInstanceReplicaSet', hasStatus: true },
   { group: 'pool.kubevirt.io', version: BETA, kind: 'VirtualMachinePool', hasStatus: true },
   ...(['Instancetype', 'Preference'] as const).flatMap((what): ForeignKind[] => [

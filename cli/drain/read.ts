@@ -1,0 +1,128 @@
+import * as z from 'zod';
+import { type Drain, planDrain } from '../../diagnosis/drain.ts';
+import { hostsOf } from '../../diagnosis/hosts.ts';
+import { type ExplainedPod, explainedPod, explainedVm, explainedVmi } from '../../diagnosis/objects.ts';
+import { vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
+import { word } from '../../kube/bounds.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { objectMeta } from '../../kube/resources.ts';
+import { isLauncher } from '../../model/launcher/recognize.ts';
+import { readTerms } from '../explain/search.ts';
+import { notFound } from '../support/exit-status.ts';
+import { MIGRATIONS, NODES, PENDING_PODS, within } from '../support/kinds.ts';
+import {
+  assertReported,
+  readAgentLeases,
+  readAll,
+  readIfAllowed,
+  readOne,
+  readTopologies,
+  undefinedIfForbidden,
+} from '../support/lists.ts';
+
+export interface PlannedDrain extends Drain {
+  readonly nodes: readonly string[];
+  readonly notes: readonly string[];
+}
+
+/** Nodes of which the pods are read: one list call each. */
+const MAX_READ_NODES = 64;
+const KUBEVIRT = '/apis/kubevirt.io/v1';
+
+const configured = z.object({
+  metadata: objectMeta,
+  spec: z
+    .object({ configuration: z.object({ evictionStrategy: word.nullish() }).nullish() })
+    .nullish()
+    .catch(undefined),
+});
+
+/** What a drain of these nodes would do now. @param now milliseconds since 1970 @throws CliError, KubeError */
+export async function readDrain(client: KubeClient, names: readonly string[], now: number): Promise<PlannedDrain> {
+  const [nodes, topologies, pending, agents, kubevirt, ...onNodes] = await Promise.all([
+    readAll(client, ...NODES),
+    readTopologies(client),
+    readIfAllowed(client, ...PENDING_PODS),
+    readAgentLeases(client, now),
+    readIfAllowed(client, `${KUBEVIRT}/kubevirts`, configured),
+    ...names.map((name) => readPods(client, name)),
+  ]);
+  assertReported(topologies);
+  for (const name of names) {
+    if (!nodes.some(({ metadata }) => metadata.name === name)) throw notFound(`there is no node ${name}`);
+  }
+  const without = new Set(names);
+  const reported = hostsOf(topologies);
+  const silent = agents?.silent ?? new Set<string>();
+  const launchers = onNodes.flat().filter((pod) => isLauncher(pod.metadata) && !hasEnded(pod));
+  const objects = await readObjects(client, launchers);
+  const vms = vmsOf({ ...objects, nodes, hosts: reported.hosts, silent, now }).filter(({ state, launchers: own }) => {
+    const guest = own.find(({ metadata }) => metadata.uid === state.launcher);
+    return without.has(guest?.spec.nodeName ?? '');
+  });
+  const read = new Map<string, Promise<readonly ExplainedPod[] | undefined>>();
+  const plan = await planDrain({
+    vms,
+    nodes: nodes.filter(({ metadata }) => !without.has(metadata.name ?? '')),
+    reported,
+    silent,
+    pending: pending ?? [],
+    defaultStrategy: kubevirt?.[0]?.spec?.configuration?.evictionStrategy ?? undefined,
+    termsOf: (pod) => readTerms(client, pod),
+    podsOn(node) {
+      const known = read.get(node);
+      if (known !== undefined || read.size >= MAX_READ_NODES) return known ?? Promise.resolve(undefined);
+      const pods = readPods(client, node).then((list) => list.filter((pod) => !hasEnded(pod)));
+      read.set(node, pods);
+      return pods;
+    },
+  });
+  const notes = [
+    ...(kubevirt === undefined && vms.some(({ instance }) => instance?.spec.evictionStrategy == null)
+      ? ['KubeVirt’s configuration is not readable: VMs without an evictionStrategy count as None']
+      : []),
+    ...(agents === undefined ? ['you may not read the agents’ Leases: reports of silent agents count as current'] : []),
+    ...(read.size < MAX_READ_NODES ? [] : [`memory and devices were compared on ${MAX_READ_NODES} nodes only`]),
+  ];
+  return { ...plan, nodes: names, notes };
+}
+
+const hasEnded = ({ status }: ExplainedPod) => ['Failed', 'Succeeded'].includes(status?.phase ?? '');
+
+function readPods(client: KubeClient, node: string): Promise<ExplainedPod[]> {
+  return readAll(client, '/api/v1/pods', explainedPod, { fieldSelector: `spec.nodeName=${node}` });
+}
+
+/** The VMs and instances of these launchers, the instances' other launchers, and their migrations. */
+async function readObjects(client: KubeClient, launchers: readonly ExplainedPod[]) {
+  const owned = launchers.flatMap((pod) => {
+    const owner = vmiOwner(pod);
+    return owner === undefined ? [] : [{ namespace: pod.metadata.namespace ?? '', name: owner.name, uid: owner.uid }];
+  });
+  const path = (plural: string, { namespace, name }: (typeof owned)[number]) =>
+    `${KUBEVIRT}/namespaces/${encodeURIComponent(namespace)}/${plural}/${encodeURIComponent(name)}`;
+  const optional = <Item>(read: Promise<Item | undefined>) => read.catch(undefinedIfForbidden);
+  const [machines, instances, siblings, migrations] = await Promise.all([
+    Promise.all(owned.map((owner) => optional(readOne(client, path('virtualmachines', owner), explainedVm)))),
+    Promise.all(owned.map((owner) => optional(readOne(client, path('virtualmachineinstances', owner), explainedVmi)))),
+    Promise.all(owned.map(({ namespace, uid }) => readLaunchers(client, namespace, uid))),
+    Promise.all(
+      [...new Set(owned.map(({ namespace }) => namespace))].map((namespace) =>
+        readIfAllowed(client, ...within(MIGRATIONS, namespace)),
+      ),
+    ),
+  ]);
+  const byUid = new Map([...launchers, ...siblings.flat()].map((pod) => [pod.metadata.uid, pod]));
+  return {
+    machines: machines.filter((vm) => vm !== undefined),
+    instances: instances.filter((vmi) => vmi !== undefined),
+    launchers: [...byUid.values()],
+    migrations: migrations.flatMap((list) => list ?? []),
+  };
+}
+
+/** Of one instance: a migration has two. */
+async function readLaunchers(client: KubeClient, namespace: string, uid: string): Promise<ExplainedPod[]> {
+  const pods = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods`;
+  return (await readIfAllowed(client, pods, explainedPod, { labelSelector: `kubevirt.io/created-by=${uid}` })) ?? [];
+}

@@ -1,0 +1,173 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createEmbeddedCluster } from '../../../cli/demo/cluster.ts';
+import type { DemoNode } from '../../../cli/demo/nodes.ts';
+import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
+import { install } from '../../../cli/demo/plumbline.ts';
+import { localnet } from '../../../cli/demo/vms.ts';
+import { readDrain } from '../../../cli/drain/read.ts';
+import type { DrainedVm } from '../../../diagnosis/drain.ts';
+import { createKubeClient } from '../../../kube/client.ts';
+import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
+import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
+import {
+  MIGRATIONS,
+  NAMESPACES,
+  NETWORK_ATTACHMENT_DEFINITIONS,
+  NODE_TOPOLOGIES,
+  NODES,
+  PODS,
+  VIRTUAL_MACHINE_INSTANCES,
+  VIRTUAL_MACHINES,
+} from '../../../sandbox/api-server/built-in-types.ts';
+import { ApiError } from '../../../sandbox/api-server/errors.ts';
+import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
+import { dist, root } from '../../support/bundles.ts';
+import { until } from '../../support/until.ts';
+import { PHYSNETS } from './random-cluster.ts';
+
+export const NAMESPACE = 'demo';
+
+export type DrainStage = Awaited<ReturnType<typeof startDrainStage>>;
+
+/** The embedded cluster with every daemon, and these nodes. */
+export async function startDrainStage(nodes: readonly DemoNode[]) {
+  const directory = await mkdtemp(join(tmpdir(), 'plb-d-'));
+  const cluster = createEmbeddedCluster({
+    directory,
+    nodes,
+    packageRoot: root,
+    migrations: { copySeconds: 0 },
+    // A pod that is deleted while it is placed, or an extender that is too busy: both are tried again.
+    onFault: () => undefined,
+  });
+  await cluster.start();
+  const { client } = cluster;
+  await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+  for (const name of PHYSNETS) await client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet(name, name, NAMESPACE));
+  await mkdir(join(directory, 'vswitch'));
+  const ovs = await openVswitch(dist, join(directory, 'vswitch'), { standIns: true });
+  const installed = await install({ cluster, nodes, ovs, ovsNode: '', directory, dist });
+  await installed.ready();
+  await installed.wire();
+  await until('every node reports and advertises its networks', () =>
+    nodes.every(({ name, physnets }) => {
+      const { allocatable = {} } = client.get(NODES, undefined, name)?.status ?? {};
+      const has = (physnet: string) => (allocatable[`physnet.plumbline.dev/${physnet}`] ?? '0') !== '0';
+      return client.get(NODE_TOPOLOGIES, undefined, name)?.status !== undefined && Object.keys(physnets).every(has);
+    }),
+  );
+  const api = createKubeClient(kubeconfigAccess(await cluster.kubeconfig({ kind: 'admin' })), 'drains');
+  const launchersOf = (vm: string) =>
+    client.list(PODS).filter(({ metadata }) => metadata.labels?.['vm.kubevirt.io/name'] === vm);
+  const vmi = (vm: string) => client.get(VIRTUAL_MACHINE_INSTANCES, NAMESPACE, vm);
+  /** CPUs by node and pod, as the agents report them. */
+  const reported = (node: string, uid = '') => {
+    const status = client.get(NODE_TOPOLOGIES, undefined, node)?.status;
+    const { assignments } = nodeTopologyStatus.parse(status);
+    return unionOf(assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => CpuSet.parse(cpus)));
+  };
+  /** Whether the report of each node has the pods that own CPUs there, and no others. */
+  const areReportsCurrent = () =>
+    nodes.every(({ name }) => {
+      const { assignments } = nodeTopologyStatus.parse(client.get(NODE_TOPOLOGIES, undefined, name)?.status);
+      const there = client.list(PODS).filter(({ spec, status, metadata }) => {
+        return spec.nodeName === name && status?.phase === 'Running' && !metadata.deletionTimestamp;
+      });
+      const owners = there.filter(ownsCpus).map(({ metadata }) => metadata.uid);
+      const named = new Set(assignments.map(({ podUID }) => podUID));
+      return owners.length === named.size && owners.every((uid) => named.has(uid ?? ''));
+    });
+  const settle = () => until('the reports are current', areReportsCurrent);
+
+  return {
+    client,
+    vmi,
+    launchersOf,
+    reported,
+    settle,
+    plan: (node: string) => readDrain(api, [node], Date.now()),
+    unscheduled: (vm: string) =>
+      launchersOf(vm).find(
+        ({ spec, status }) => !spec.nodeName && at(status?.conditions?.[0], 'reason') === 'Unschedulable',
+      ),
+    /** Whether it runs. If no node takes it, it is deleted; if none could even be empty, the webhook denies it. */
+    async start(machine: KubeObject): Promise<boolean> {
+      const { name } = machine.metadata;
+      const created = await client.create(VIRTUAL_MACHINES, machine).catch((error: unknown) => {
+        if (error instanceof ApiError) return undefined;
+        throw error;
+      });
+      if (created === undefined) return false;
+      const runs = await until(`${name} runs or waits`, () => {
+        const { phase } = vmi(name)?.status ?? {};
+        if (phase === 'Running') return 'runs';
+        const pod = launchersOf(name).find(({ status }) =>
+          status?.conditions?.some(({ reason }) => reason === 'Unschedulable'),
+        );
+        return pod !== undefined && !pod.spec.nodeName ? 'waits' : undefined;
+      });
+      if (runs === 'waits') await this.remove([name]);
+      return runs === 'runs';
+    },
+    async remove(names: readonly string[] = client.list(VIRTUAL_MACHINES).map(({ metadata }) => metadata.name)) {
+      for (const name of names) {
+        for (const type of [VIRTUAL_MACHINES, VIRTUAL_MACHINE_INSTANCES]) {
+          const object = client.get(type, NAMESPACE, name);
+          if (object !== undefined) await client.delete(type, object);
+        }
+      }
+      await until('the VMs are gone', () =>
+        names.every((name) => vmi(name) === undefined && launchersOf(name).length === 0),
+      );
+      for (const one of client.list(MIGRATIONS)) await client.delete(MIGRATIONS, one);
+      await until('the migrations are gone', () => client.list(MIGRATIONS).length === 0);
+      await settle();
+    },
+    /** For a failure: what the VM asks for, and why its launcher waits. */
+    describe({ name }: DrainedVm): string {
+      const machine = client.get(VIRTUAL_MACHINES, NAMESPACE, name);
+      const waits = this.unscheduled(name)?.status?.conditions?.[0]?.message ?? '';
+      return `${JSON.stringify(at(machine, 'spec', 'template'))} ${waits}`;
+    },
+    async cancelMigration(vm: string) {
+      for (const one of client.list(MIGRATIONS).filter(({ spec }) => spec.vmiName === vm))
+        await client.delete(MIGRATIONS, one);
+      await until('its target is gone', () => launchersOf(vm).length === 1);
+    },
+    isRestarting: (vm: string) => at(client.get(VIRTUAL_MACHINES, NAMESPACE, vm), 'spec', 'runStrategy') === 'Always',
+    cordon: (node: string, unschedulable: boolean) =>
+      client.edit(NODES, client.get(NODES, undefined, node)!, (draft) => {
+        draft.spec = { ...draft.spec, unschedulable };
+      }),
+    /** As kubectl drain. @returns why it is denied; undefined if the pod is deleted */
+    async evict({ metadata: { name, namespace } }: KubePod): Promise<string | undefined> {
+      const path = `/api/v1/namespaces/${namespace}/pods/${name}/eviction`;
+      const eviction = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } };
+      return api.create(path, eviction).then(
+        () => undefined,
+        (error: Error) => error.message,
+      );
+    },
+    guestOf: ({ name }: DrainedVm) => {
+      const { nodeName } = vmi(name)?.status ?? {};
+      return launchersOf(name).find(({ spec, status }) => spec.nodeName === nodeName && status?.phase === 'Running');
+    },
+    async stop() {
+      await api.close();
+      await installed.stop();
+      await cluster.stop();
+      await ovs.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function ownsCpus({ status, spec }: KubePod): boolean {
+  const isWhole = (cpu: string | undefined) => cpu !== undefined && /^\d+$/.test(cpu);
+  return (
+    status?.qosClass === 'Guaranteed' && spec.containers.some(({ resources }) => isWhole(resources?.requests?.['cpu']))
+  );
+}

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { DemoNode } from '../../cli/demo/nodes.ts';
+import { demoMachine } from '../../cli/demo/vms.ts';
+import { NODE_TOPOLOGIES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import type { KubePod } from '../../sandbox/objects.ts';
+import { buildOnce } from '../support/bundles.ts';
+import { until } from '../support/until.ts';
+import { type DrainStage, startDrainStage } from './drains/stage.ts';
+
+const HOST = {
+  cells: [{ id: 0, cpus: '0-15' }],
+  cores: Array.from({ length: 8 }, (_, core) => `${core},${core + 8}`),
+};
+const NODES: readonly DemoNode[] = [
+  { name: 'with', host: HOST, physnets: { physnet0: [0] }, about: '' },
+  { name: 'without', host: HOST, physnets: {}, about: '' },
+];
+const DEVICE = 'physnet.plumbline.dev/physnet0';
+/** Seconds in which the report is deleted again and again. */
+const MISSING_SECONDS = 3;
+
+const hasDevice = ({ spec }: KubePod) => spec.containers[0]?.resources?.limits?.[DEVICE] === '1';
+
+describe('a VM with a required network, while the report of the only node that has it is deleted', () => {
+  let stage: DrainStage;
+  before(async () => {
+    buildOnce();
+    stage = await startDrainStage(NODES);
+  });
+  after(() => stage?.stop());
+
+  it('waits, and starts with its device on that node when the report is there again', async () => {
+    const { client } = stage;
+    const bound: KubePod[] = [];
+    const unfollow = client.follow(NODE_TOPOLOGIES, ({ type, object }) => {
+      if (type !== 'DELETED' && object.metadata.name === 'with') void client.delete(NODE_TOPOLOGIES, object);
+    });
+    await until('the report is gone', () => client.get(NODE_TOPOLOGIES, undefined, 'with') === undefined);
+    await client.create(VIRTUAL_MACHINES, demoMachine({ name: 'fw', annotated: true, network: 'physnet0' }));
+    const ends = performance.now() + MISSING_SECONDS * 1000;
+    while (performance.now() < ends) {
+      bound.push(...stage.launchersOf('fw').filter(({ spec }) => spec.nodeName));
+      await delay(20);
+    }
+    assert.deepEqual(
+      bound.filter((pod) => !hasDevice(pod) || pod.spec.nodeName !== 'with'),
+      [],
+    );
+    assert.deepEqual(
+      bound.map(({ spec }) => spec.nodeName),
+      [],
+    );
+    unfollow();
+    await until('it runs', () => stage.vmi('fw')?.status?.phase === 'Running');
+    const [launcher] = stage.launchersOf('fw');
+    assert.equal(launcher?.spec.nodeName, 'with');
+    assert.ok(launcher !== undefined && hasDevice(launcher));
+  });
+});
