@@ -68,3 +68,44 @@ export const vmStatus = z.object({
 
 export type VmStatus = z.infer<typeof vmStatus>;
 export type OneVm = VmStatus['vms'][number];
+
+/** Interrupts of a VM's CPUs: `exact` from irq.pressure; `sampled` from /proc/stat, also while the VM does not run. */
+export const INTERFERENCE_QUALITIES = ['exact', 'sampled', 'softirqs-sampled', 'counts'] as const;
+
+/** Seconds of CPU time. Null where the kernel does not count it, or the agent cannot read it; never 0 for that. */
+const takenSeconds = z.object({
+  /** Seconds of the clock in which they were measured. */
+  seconds: z.number(),
+  interrupts: z.number().nullable(),
+  /** In which vCPU threads waited for a CPU. */
+  runDelay: z.number().nullable(),
+  /** Used by threads of the VM itself: vhost, IO threads and the emulator. */
+  own: z.number().nullable(),
+});
+
+/** Unknown fields of a newer agent are ignored. */
+export const interferenceStatus = z.object({
+  mode: z.enum(['measure', 'move']),
+  vms: z.array(
+    z.object({
+      namespace: z.string(),
+      vmi: z.string(),
+      podName: z.string(),
+      podUID: z.string(),
+      cpus: z.string(),
+      quality: z.enum(INTERFERENCE_QUALITIES),
+      lastMinute: takenSeconds.nullable(),
+      sinceStart: takenSeconds,
+      /** Interrupts and run delay as a share of the time of its CPUs, in the last minute. */
+      share: z.number().nullable(),
+      /** Earlier values of `share`, one for each reading, oldest first. */
+      history: z.array(z.number().nullable()),
+      /** Most frequent first, in the last minute. */
+      sources: z.array(z.object({ id: z.string(), name: z.string(), devices: z.array(z.string()), count: z.number() })),
+    }),
+  ),
+  problems: z.array(z.string()),
+});
+
+export type InterferenceStatus = z.infer<typeof interferenceStatus>;
+export type DisturbedVm = InterferenceStatus['vms'][number];

@@ -34,6 +34,8 @@ const schema = z.object({
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
   stateDir: directory('/var/lib/plumbline'),
   vmPinning: z.enum(['on', 'off']).default('on'),
+  interrupts: z.enum(['off', 'measure']).default('measure'),
+  procRoot: directory('/proc'),
   cgroupRoot: directory('/sys/fs/cgroup'),
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
@@ -107,6 +109,14 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     vmPinning: {
       flag: '--vm-pinning <on|off>',
       help: 'off: another program sets the CPUs of virtual machines’ threads',
+    },
+    interrupts: {
+      flag: '--interrupts <mode>',
+      help: 'measure: report what interrupts and other work take from VMs with dedicated CPUs; off: read nothing',
+    },
+    procRoot: {
+      flag: '--proc-root <path>',
+      help: 'mount point of the host’s procfs, where the runtime masks files of the container’s own',
     },
     cgroupRoot: {
       flag: '--cgroup-root <path>',

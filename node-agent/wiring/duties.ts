@@ -9,10 +9,12 @@ import { MovedNetworks } from '../device-plugin/moved-networks.ts';
 import { KubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
 import { readConfigz } from '../host/kubelet-configz.ts';
 import { KubeletRuns } from '../host/kubelet-runs.ts';
+import { Interference } from '../interrupts/interference.ts';
 import { readNode } from '../kube-objects/lease.ts';
 import type { Duty } from '../lifecycle/duty.ts';
 import { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { CgroupTree } from '../processes/cgroup-tree.ts';
 import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
@@ -28,15 +30,20 @@ export interface AgentDuties {
   readonly ovs: OvsAffinity | undefined;
   /** Undefined if the agent does not manage VMs. */
   readonly vms: VmPinningDuty | undefined;
+  /** Undefined with --interrupts off. */
+  readonly interference: Interference | undefined;
 }
 
 export function createDuties(parts: AgentParts): AgentDuties {
   const lease = createDpuLeaseDuties(parts);
   if (parts.config.mode === 'dpu')
-    return { duties: lease.duties, assignments: undefined, ovs: undefined, vms: undefined };
-  const { duties, assignments, ovs, vms } = hostDuties(parts);
+    return {
+      duties: lease.duties,
+      ...{ assignments: undefined, ovs: undefined, vms: undefined, interference: undefined },
+    };
+  const { duties, assignments, ovs, vms, interference } = hostDuties(parts);
   const gate = createGateDuties(parts, { assignments, ovs, health: lease.health });
-  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs, vms };
+  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs, vms, interference };
 }
 
 function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
@@ -110,7 +117,20 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   ];
   if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
-  return { duties, assignments, ovs, vms };
+  const interference =
+    config.interrupts === 'off'
+      ? undefined
+      : new Interference({
+          procRoot: config.procRoot,
+          sysfsRoot: config.sysfsRoot,
+          tree: new CgroupTree(config.cgroupRoot),
+          guests: () => vms?.guests() ?? [],
+          now: monotonicSeconds,
+          assignments,
+          metrics,
+        });
+  if (interference !== undefined) duties.push({ name: 'interrupts', run: (signal) => interference.run(signal) });
+  return { duties, assignments, ovs, vms, interference };
 }
 
 export function kubeletConfigSources(
