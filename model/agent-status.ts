@@ -83,6 +83,23 @@ const takenSeconds = z.object({
   own: z.number().nullable(),
 });
 
+/**
+ * Work of the kernel on owned CPUs. planned: would be moved. moved; pending: at its next interrupt. managed: only the
+ * kernel sets it. refused: with the kernel's error. foreign: another process keeps setting it.
+ */
+const movedItem = z.object({
+  kind: z.enum(['irq', 'rps', 'workqueue', 'kthread', 'default']),
+  name: z.string(),
+  original: z.string(),
+  /** Null if no CPU is left for it. */
+  desired: z.string().nullable(),
+  actual: z.string(),
+  state: z.enum(['planned', 'moved', 'pending', 'managed', 'refused', 'foreign']),
+  error: z.string().nullable(),
+});
+
+export type MovedItem = z.infer<typeof movedItem>;
+
 /** Unknown fields of a newer agent are ignored. */
 export const interferenceStatus = z.object({
   mode: z.enum(['measure', 'move']),
@@ -104,6 +121,10 @@ export const interferenceStatus = z.object({
       sources: z.array(z.object({ id: z.string(), name: z.string(), devices: z.array(z.string()), count: z.number() })),
     }),
   ),
+  /** What runs on owned CPUs besides VMs and can be set, or what the agent has set. */
+  items: z.array(movedItem),
+  /** Other programs that set the same, and what the agent leaves to them. */
+  managers: z.array(z.object({ name: z.string(), leaves: z.string() })),
   problems: z.array(z.string()),
 });
 

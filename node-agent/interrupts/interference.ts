@@ -1,4 +1,4 @@
-import type { InterferenceStatus } from '../../model/agent-status.ts';
+import type { DisturbedVm } from '../../model/agent-status.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import { everyTick } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
@@ -7,7 +7,7 @@ import { Guard, type Services } from '../lifecycle/duty.ts';
 import { InterruptMeter, type MeterDeps } from './meter.ts';
 
 /** Seconds between readings: one costs up to 10 ms of a CPU on a machine with 256 CPUs. */
-export const READ_SECONDS = 30;
+const READ_SECONDS = 30;
 
 export interface InterferenceDeps extends MeterDeps, Pick<Services, 'metrics'> {
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
@@ -64,9 +64,14 @@ export class Interference {
     this.#publish();
   }
 
-  readonly status = (): InterferenceStatus => {
-    return { mode: 'measure', vms: this.#meter.status(), problems: [...this.#meter.problems] };
-  };
+  /** For display. */
+  vms(): DisturbedVm[] {
+    return this.#meter.status();
+  }
+
+  get problems(): readonly string[] {
+    return this.#meter.problems;
+  }
 
   #owners(): readonly CpuOwner[] {
     return this.#deps.assignments.view().assignments.filter(({ container }) => container === COMPUTE);

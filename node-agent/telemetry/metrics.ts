@@ -115,6 +115,16 @@ function vmMetrics(registry: Registry) {
       'namespace',
       'name',
     ]),
+    interruptItems: gauge('interrupt_items', 'Interrupts, queues and kernel threads on owned CPUs, by state', [
+      'kind',
+      'state',
+    ]),
+    interruptWrites: counter('interrupt_writes_total', 'Changes of where work of the kernel runs', ['kind', 'outcome']),
+    interruptsDisplaced: counter(
+      'interrupts_displaced_total',
+      'Work of the kernel found on owned CPUs again: another process also sets it',
+      ['kind'],
+    ),
     vmStolenShare: gauge(
       'vm_stolen_ratio',
       'Interrupts and run delay as a share of the time of the VM’s dedicated CPUs, in the last minute',

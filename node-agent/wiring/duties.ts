@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { nodeTarget } from '../../kube/events.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import type { InterferenceStatus } from '../../model/agent-status.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { Assignments } from '../assignments/assignments.ts';
@@ -9,16 +10,15 @@ import { MovedNetworks } from '../device-plugin/moved-networks.ts';
 import { KubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-config-reader.ts';
 import { readConfigz } from '../host/kubelet-configz.ts';
 import { KubeletRuns } from '../host/kubelet-runs.ts';
-import { Interference } from '../interrupts/interference.ts';
 import { readNode } from '../kube-objects/lease.ts';
 import type { Duty } from '../lifecycle/duty.ts';
 import { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
-import { CgroupTree } from '../processes/cgroup-tree.ts';
 import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
 import { createGateDuties } from './gate.ts';
+import { createInterruptDuties } from './interrupts.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 import { createOvsDuty, createVmPinningDuty, type VmPinningDuty } from './thread-affinity.ts';
 
@@ -31,7 +31,7 @@ export interface AgentDuties {
   /** Undefined if the agent does not manage VMs. */
   readonly vms: VmPinningDuty | undefined;
   /** Undefined with --interrupts off. */
-  readonly interference: Interference | undefined;
+  readonly interference: (() => InterferenceStatus) | undefined;
 }
 
 export function createDuties(parts: AgentParts): AgentDuties {
@@ -88,7 +88,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const ovs = ovsDuty?.ovs;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
-  const host = { ...sources, ovs, vms };
+  const interrupts = createInterruptDuties(parts, { ...sources, ovs }, vms);
+  const host = { ...sources, ovs, vms, moves: interrupts.moves };
   const report = createReportDuty(parts, host);
 
   const movedNetworks = new MovedNetworks({
@@ -117,20 +118,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   ];
   if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
-  const interference =
-    config.interrupts === 'off'
-      ? undefined
-      : new Interference({
-          procRoot: config.procRoot,
-          sysfsRoot: config.sysfsRoot,
-          tree: new CgroupTree(config.cgroupRoot),
-          guests: () => vms?.guests() ?? [],
-          now: monotonicSeconds,
-          assignments,
-          metrics,
-        });
-  if (interference !== undefined) duties.push({ name: 'interrupts', run: (signal) => interference.run(signal) });
-  return { duties, assignments, ovs, vms, interference };
+  duties.push(...interrupts.duties);
+  return { duties, assignments, ovs, vms, interference: interrupts.status };
 }
 
 export function kubeletConfigSources(

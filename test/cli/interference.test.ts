@@ -26,7 +26,13 @@ const disturbed: DisturbedVm = {
   share: 0.01875,
   sources: [{ id: '38', name: 'virtio2-input.0', devices: ['eth7'], count: 42 }],
 };
-const status: InterferenceStatus = { mode: 'measure', vms: [disturbed, quiet], problems: ['no /proc/softirqs'] };
+const status: InterferenceStatus = {
+  mode: 'measure',
+  vms: [disturbed, quiet],
+  items: [],
+  managers: [],
+  problems: ['no /proc/softirqs'],
+};
 
 describe('plumbline interference', () => {
   it('marks the VMs that lost more than 1 %, and shows a dash for what the kernel does not count', () => {
@@ -62,7 +68,7 @@ describe('plumbline interference', () => {
   });
 
   it('says that there is nothing to disturb', () => {
-    assert.deepEqual(interferenceLines({ mode: 'measure', vms: [], problems: [] }), [
+    assert.deepEqual(interferenceLines({ ...status, vms: [], problems: [] }), [
       'no VM on this node has dedicated CPUs',
     ]);
   });

@@ -90,7 +90,7 @@ describe('what is taken from VMs', () => {
         write(counted);
         at += 30;
         duty.read();
-        return duty.status().vms[0];
+        return duty.vms()[0];
       },
       async metric(name: string) {
         return (await registry.getSingleMetric(`plumbline_${name}`)?.get())?.values.map(({ value }) => value);
@@ -158,10 +158,10 @@ describe('what is taken from VMs', () => {
     scene.view = { ...owned, assignments: [] };
     writeTree(scene.root, { 'proc/interrupts': '' });
     scene.duty.read();
-    assert.deepEqual(scene.duty.status(), { mode: 'measure', vms: [], problems: [] });
+    assert.deepEqual([scene.duty.vms(), scene.duty.problems], [[], []]);
     scene.view = owned;
     scene.duty.read();
     const problem = `${join(scene.root, 'proc/interrupts')} is empty: the container runtime masks it`;
-    assert.deepEqual(scene.duty.status().problems, [problem]);
+    assert.deepEqual(scene.duty.problems, [problem]);
   });
 });
