@@ -4,14 +4,21 @@ import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, numbersOf, print } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
+import { planLines } from './plan.ts';
 
 /** Share of the time of a VM's CPUs from which on the command reports it, as the alert does. */
 const MAX_SHARE = 0.01;
 
+export interface InterferenceFlags extends AgentFlags {
+  readonly plan?: boolean;
+}
+
 /** Prints what was taken from the VMs on a node; without a name, on this machine. @throws CliError, KubeError */
-export async function run(node: string | undefined, { output, ...flags }: AgentFlags): Promise<void> {
+export async function run(node: string | undefined, { output, plan, ...flags }: InterferenceFlags): Promise<void> {
   const status = await usingAgent(node, flags, fetchInterference);
-  await print(output, interferenceData(status), { text: (_, wide) => interferenceLines(status, wide) });
+  const planned = (wide: boolean) => (plan === true ? planLines(status, wide) : []);
+  const text = (_: unknown, wide: boolean) => [...interferenceLines(status, wide), ...planned(wide)];
+  await print(output, interferenceData(status), { text });
   process.exitCode = status.vms.some(isDisturbed) ? EXIT.findings : EXIT.ok;
 }
 

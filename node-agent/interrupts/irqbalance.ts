@@ -41,7 +41,7 @@ export class Irqbalance {
     this.#deps = deps;
   }
 
-  /** Whether it may still move interrupts to CPUs that it was told to leave out. */
+  /** Whether it may still move interrupts to CPUs that it should leave out. */
   get isSettling(): boolean {
     return this.#deps.now() < this.#settlesAt;
   }

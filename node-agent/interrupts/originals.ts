@@ -18,7 +18,7 @@ const savedKnob = z.object({
 const schema = z.object({
   bootId: z.string(),
   knobs: z.array(savedKnob),
-  /** The CPUs that irqbalance left out before the agent, and those that the agent told it to leave out. */
+  /** The CPUs that irqbalance left out before the agent, and those that the agent sent. */
   irqbalance: z.object({ socket: z.string(), before: cpus, sent: cpus }).optional(),
 });
 

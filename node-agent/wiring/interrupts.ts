@@ -21,7 +21,7 @@ export interface InterruptDuties {
   readonly status: (() => InterferenceStatus) | undefined;
 }
 
-/** The one that moves also runs if nothing is to be moved: an earlier agent may have moved something. */
+/** The duty that moves also runs in the other modes, since an earlier agent may have moved something. */
 export function createInterruptDuties(
   parts: AgentParts,
   { runs, assignments, networks, ovs }: Pick<HostParts, 'runs' | 'assignments' | 'networks' | 'ovs'>,

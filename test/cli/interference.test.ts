@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { planLines } from '../../cli/interference/plan.ts';
 import { interferenceData, interferenceLines } from '../../cli/interference/run.ts';
 import type { DisturbedVm, InterferenceStatus } from '../../model/agent-status.ts';
 import { parseOutput } from './output-schema.ts';
@@ -53,6 +54,41 @@ describe('plumbline interference', () => {
       '  interrupts: this kernel does not count the time of interrupts',
       '  LOC 12 in the last minute',
     ]);
+  });
+
+  it('--plan: what would move, what cannot, and the boot options', () => {
+    const item = {
+      kind: 'irq',
+      original: '0-7',
+      desired: '0-1',
+      actual: '0-7',
+      state: 'planned',
+      error: null,
+    } as const;
+    const items = [
+      { ...item, name: '40 a' },
+      { ...item, name: '41 b' },
+      { ...item, name: '42 nvme0q3', original: '2', actual: '2', state: 'managed' },
+      { ...item, kind: 'kthread', name: 'kswapd0', state: 'refused', error: 'EINVAL', desired: null },
+    ] as const;
+    const managers = [{ name: 'nri-plugins', leaves: 'interrupts' }];
+    assert.deepEqual(planLines({ ...status, items: [...items], managers }, false), [
+      '',
+      'would move with --interrupts move:',
+      'KIND           NAME        ORIGINAL  DESIRED       NOW  STATE',
+      'interrupt      2 items     0-7       0-1           0-7  planned',
+      'interrupt      42 nvme0q3  2         0-1           2    managed',
+      'kernel thread  kswapd0     0-7       none is left  0-7  refused: EINVAL',
+      'left to nri-plugins: interrupts',
+      '',
+      'cannot move:',
+      '  1 interrupt of the kernel: isolcpus=managed_irq,CPUS',
+      '  the tick and timers (LOC: 12 in the last minute): nohz_full=CPUS',
+      '  RCU callbacks: rcu_nocbs=CPUS',
+      '  interrupts between CPUs: no option; fewer with isolcpus=domain,CPUS',
+      '  workqueues and kernel threads that belong to one CPU: no option',
+    ]);
+    assert.ok(planLines({ ...status, items: [...items], managers }, true).some((line) => line.includes('41 b')));
   });
 
   it('-o json matches its schema', () => {

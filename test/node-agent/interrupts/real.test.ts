@@ -30,7 +30,7 @@ describe('work of a real kernel on owned CPUs', function () {
     directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
     for (const name of ['sys', 'proc/irq', 'proc/2/task/2', 'proc2'])
       mkdirSync(join(directory, name), { recursive: true });
-    // Its sysfs shows only the network namespace of whoever mounts it.
+    // A sysfs shows only the network namespace in which it was mounted.
     namespace = spawn('unshare', [
       '--net',
       'sh',
