@@ -68,6 +68,8 @@ export interface NodeStateFacts {
       }
     | undefined;
   readonly refusedStart?: string | undefined;
+  /** Percent of its CPUs that it lost to interrupts and other work; undefined below 1. */
+  readonly takenPercent?: number | undefined;
 }
 
 export interface SchedulerFacts {

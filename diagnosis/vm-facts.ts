@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { PinningState, RefusedStart } from '../kube/node-topology.ts';
+import type { DisturbedPod, PinningState, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
 import type { PlacementHost } from '../model/placement/needs.ts';
@@ -156,6 +156,7 @@ interface PodReports {
   readonly assignments: readonly { readonly podUID: string; readonly cpus: string }[];
   readonly pinning?: readonly PinningState[] | undefined;
   readonly refusals?: readonly RefusedStart[] | undefined;
+  readonly interference?: readonly DisturbedPod[] | undefined;
 }
 
 type PodIds = Pick<ExplainedPod['metadata'], 'uid' | 'namespace' | 'name'>;
@@ -167,7 +168,7 @@ export function nodeFacts(
   reported: { readonly host: PlacementHost | undefined; readonly status: PodReports } | undefined,
   silent: boolean,
 ): NodeStateFacts {
-  const { assignments = [], pinning = [], refusals = [] } = reported?.status ?? {};
+  const { assignments = [], pinning = [], refusals = [], interference = [] } = reported?.status ?? {};
   return {
     deadDpu,
     silent,
@@ -175,6 +176,7 @@ export function nodeFacts(
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),
     pinning: pinning.find(({ podUID }) => podUID === uid),
     refusedStart: startRefusal({ uid, namespace, name }, refusals),
+    takenPercent: interference.find(({ podUID }) => podUID === uid)?.percent,
   };
 }
 

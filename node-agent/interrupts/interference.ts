@@ -1,13 +1,15 @@
+import type { DisturbedPod } from '../../kube/node-topology.ts';
 import type { DisturbedVm } from '../../model/agent-status.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import { everyTick } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { CpuOwner } from '../assignments/view.ts';
-import { Guard, type Services } from '../lifecycle/duty.ts';
+import { Guard, Listeners, type Services } from '../lifecycle/duty.ts';
 import { InterruptMeter, type MeterDeps } from './meter.ts';
 
 /** Seconds between readings: one costs up to 10 ms of a CPU on a machine with 256 CPUs. */
 const READ_SECONDS = 30;
+const PERCENT_STEPS = [50, 20, 10, 5, 2, 1];
 
 export interface InterferenceDeps extends MeterDeps, Pick<Services, 'metrics'> {
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
@@ -29,6 +31,8 @@ export class Interference {
   readonly #deps: InterferenceDeps;
   readonly #meter: InterruptMeter;
   #published = new Map<string, Published>();
+  readonly #listeners = new Listeners();
+  #disturbed: readonly DisturbedPod[] = [];
   #endReadings: (() => void) | undefined;
 
   constructor(deps: InterferenceDeps) {
@@ -58,10 +62,24 @@ export class Interference {
     }
   }
 
+  /** For the report, which changes seldom: percents have steps. */
+  disturbed(): readonly DisturbedPod[] {
+    return this.#disturbed;
+  }
+
+  readonly subscribe = this.#listeners.subscribe;
+
   /** Reads once. */
   read(): void {
     this.#meter.read(this.#owners());
     this.#publish();
+    const disturbed = this.#meter.vms.flatMap(({ owner: { podUID, name }, account: { disturbance } }) => {
+      const percent = PERCENT_STEPS.find((step) => step <= (disturbance ?? 0) * 100);
+      return name === undefined || percent === undefined ? [] : [{ podUID, ...name, percent }];
+    });
+    const isChanged = JSON.stringify(disturbed) !== JSON.stringify(this.#disturbed);
+    this.#disturbed = disturbed;
+    if (isChanged) this.#listeners.notify();
   }
 
   /** For display. */

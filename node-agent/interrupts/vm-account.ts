@@ -29,6 +29,9 @@ interface Totals {
 const WINDOW_SECONDS = 61;
 /** Readings of twenty minutes. */
 const MAX_HISTORY = 40;
+/** In readings. */
+const TEN_MINUTES = 20;
+const MIN_DISTURBANCE = 0.01;
 
 /**
  * What was taken from one VM. Owner: the meter, from the VM's first reading. Age: as of the last reading. End: with the
@@ -74,6 +77,13 @@ export class VmAccount {
   /** Of the last minute; undefined until there are two readings. */
   get share(): number | undefined {
     return this.#shareSince(this.#window[0]) ?? undefined;
+  }
+
+  /** Over the last ten minutes, if it was above 1 % at each reading. */
+  get disturbance(): number | undefined {
+    const recent = this.#history.slice(-TEN_MINUTES).filter((share) => share !== null);
+    if (recent.length < TEN_MINUTES || recent.some((share) => share <= MIN_DISTURBANCE)) return undefined;
+    return recent.reduce((sum, share) => sum + share, 0) / recent.length;
   }
 
   /** The most frequent sources of the last minute. */

@@ -1,6 +1,6 @@
 import type { HostMemory } from '../../hardware/memory.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
-import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
+import type { DisturbedPod, NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { byText } from '../../model/lists.ts';
@@ -25,6 +25,7 @@ export interface ReportInputs extends RunInputs {
   readonly pinsVms: boolean;
   readonly pinning: readonly PinningState[];
   readonly refusals: readonly RefusedStart[];
+  readonly interference: readonly DisturbedPod[];
   readonly ovsProblems: readonly string[];
   readonly failedDuties: readonly string[];
 }
@@ -71,8 +72,7 @@ export function buildStatus(
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
     ...(inputs.pinsVms ? {} : { pinsVMs: false }),
-    ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),
-    ...(inputs.refusals.length === 0 ? {} : { refusals: [...inputs.refusals] }),
+    ...podParts(inputs),
     summary: {
       cpus: host.cells.reduce((sum, { cpus }) => sum + CpuSet.parse(cpus).size, 0),
       free: view.free.intersect(checked.cpus).minus(reserved).size,
@@ -83,6 +83,14 @@ export function buildStatus(
       reported: now,
     },
     conditions: withTimes(conditionsOf(inputs, checked, inputs.networks), before?.conditions ?? [], now),
+  };
+}
+
+function podParts({ pinning, refusals, interference }: ReportInputs) {
+  return {
+    ...(pinning.length === 0 ? {} : { pinning: [...pinning] }),
+    ...(refusals.length === 0 ? {} : { refusals: [...refusals] }),
+    ...(interference.length === 0 ? {} : { interference: [...interference] }),
   };
 }
 

@@ -89,7 +89,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const ovs = ovsDuty?.ovs;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
   const interrupts = createInterruptDuties(parts, { ...sources, ovs }, vms);
-  const host = { ...sources, ovs, vms, moves: interrupts.moves };
+  const { moves, interference } = interrupts;
+  const host = { ...sources, ovs, vms, moves, interference };
   const report = createReportDuty(parts, host);
 
   const movedNetworks = new MovedNetworks({
@@ -146,10 +147,11 @@ export function kubeletConfigSources(
 
 export function createReportDuty(
   parts: AgentParts,
-  { runs, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
+  { runs, assignments, networks, ovs, vms, interference, refusals, kubeletConfig }: HostParts,
 ): Report {
   const { failures } = parts;
-  const sources = [runs, assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])];
+  const optional = [vms, ovs, interference].filter((source) => source !== undefined);
+  const sources = [runs, assignments, networks, failures, refusals, ...optional];
   return new Report({
     ...parts,
     subscribe(listener) {
@@ -175,6 +177,7 @@ export function createReportDuty(
         pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),
+        interference: interference?.disturbed() ?? [],
         ovsProblems: ovs?.problems() ?? [],
         failedDuties: [...failures.current].sort(),
       };

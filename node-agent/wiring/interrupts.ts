@@ -18,6 +18,7 @@ export interface InterruptDuties {
   readonly duties: readonly Duty[];
   readonly moves: InterruptMoves;
   /** Undefined with --interrupts off. */
+  readonly interference: Interference | undefined;
   readonly status: (() => InterferenceStatus) | undefined;
 }
 
@@ -47,7 +48,7 @@ export function createInterruptDuties(
     quiet: () => pmdCpus().union(runs.run?.facts.isolated ?? CpuSet.EMPTY),
   });
   const duties: Duty[] = [{ name: 'interrupt-moves', run: (signal) => moves.run(signal) }];
-  if (mode === 'off') return { duties, moves, status: undefined };
+  if (mode === 'off') return { duties, moves, interference: undefined, status: undefined };
   const tree = new CgroupTree(config.cgroupRoot);
   const interference = new Interference({ ...parts, ...common, tree, guests: () => vms?.guests() ?? [] });
   duties.push({ name: 'interference', run: (signal) => interference.run(signal) });
@@ -55,5 +56,5 @@ export function createInterruptDuties(
     const { problems, ...moved } = moves.status();
     return { ...moved, vms: interference.vms(), problems: [...interference.problems, ...problems] };
   };
-  return { duties, moves, status };
+  return { duties, moves, interference, status };
 }

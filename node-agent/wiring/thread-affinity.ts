@@ -24,7 +24,7 @@ const OVS_CHECK_INTERVAL_SECONDS = 15;
 
 export function createOvsDuty(
   { config, nodeName, events, metrics, log }: AgentParts,
-  { runs, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms' | 'moves'>,
+  { runs, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms' | 'moves' | 'interference'>,
 ) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);

@@ -9,6 +9,7 @@ import { Registry } from '../../../runtime/metrics.ts';
 import { set, tempDirectories, useDuties, writeTree } from '../support.ts';
 
 const UID = '00000000-0000-0000-0000-000000000001';
+const NAME = { namespace: 'demo', podName: 'virt-launcher-a' };
 const CGROUP = `cgroup/kubepods.slice/kubepods-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-c0ffee.scope`;
 
 const guest: Guest = {
@@ -151,6 +152,30 @@ describe('what is taken from VMs', () => {
     for (const name of ['vm_interrupt_seconds_total', 'vm_run_delay_seconds_total', 'vm_stolen_ratio']) {
       assert.deepEqual([name, await scene.metric(name)], [name, []]);
     }
+  });
+
+  it('reports a VM that lost more than 1 % at each reading of ten minutes, in steps', async () => {
+    const scene = node();
+    scene.view = { ...owned, assignments: owned.assignments.map((one) => ({ ...one, name: NAME })) };
+    const changes: unknown[] = [];
+    scene.duty.subscribe(() => changes.push(scene.duty.disturbed()));
+    let pressure = 0;
+    const minutes = async (count: number, milliseconds: number) => {
+      for (let i = 0; i < 2 * count; i++) {
+        pressure += milliseconds;
+        await scene.read({ pressure });
+      }
+    };
+    // Of 30 s of two CPUs, 1.8 s are 3 %.
+    await minutes(10, 1800);
+    assert.deepEqual(changes, []);
+    await minutes(1, 1800);
+    const reported = { podUID: UID, ...NAME, percent: 2 };
+    assert.deepEqual(changes, [[reported]]);
+    await minutes(5, 1900);
+    assert.deepEqual(changes, [[reported]], 'the same step is no change');
+    await minutes(0.5, 100);
+    assert.deepEqual(changes, [[reported], []]);
   });
 
   it('reads nothing on a node without VMs, and says what it cannot read', async () => {

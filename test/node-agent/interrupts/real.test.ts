@@ -19,7 +19,9 @@ const read = (path: string) => readFileSync(path, 'utf8').trim();
 
 /** CPU 1 is owned, and the rest of the kernel's work stays out of it: the machine has other tests. */
 describe('work of a real kernel on owned CPUs', function () {
-  needs('netns', 'ethtool', 'twoCpus');
+  needs('netns');
+  needs('ethtool');
+  needs('twoCpus');
   this.timeout(60_000);
   let directory = '';
   let namespace: ChildProcess;
@@ -129,7 +131,9 @@ describe('work of a real kernel on owned CPUs', function () {
 });
 
 describe('the real irqbalance', function () {
-  needs('root', 'irqbalance', 'twoCpus');
+  needs('root');
+  needs('irqbalance');
+  needs('twoCpus');
   this.timeout(60_000);
   const rundir = '/run/irqbalance';
   const children: ChildProcess[] = [];
