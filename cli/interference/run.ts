@@ -1,6 +1,6 @@
-import { type DisturbedVm, type InterferenceStatus, interferenceStatus } from '../../model/agent-status.ts';
-import { type AskAgent, readPage } from '../agent/ask.ts';
+import type { DisturbedVm, InterferenceStatus } from '../../model/agent-status.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
+import { fetchInterference, sourceText, vmNameOf } from '../agent/interference.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, numbersOf, print } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
@@ -22,18 +22,14 @@ export async function run(node: string | undefined, { output, plan, ...flags }: 
   process.exitCode = status.vms.some(isDisturbed) ? EXIT.findings : EXIT.ok;
 }
 
-/** @throws CliError if the agent cannot be reached, or does not measure */
-export function fetchInterference(ask: AskAgent): Promise<InterferenceStatus> {
-  const absent = 'this agent does not measure interrupts (--interrupts off, --mode dpu, or it is too old)';
-  return readPage(ask, '/interference', interferenceStatus, absent);
-}
-
 /** Output of `plumbline interference -o json`: docs/schemas/interference.json. */
 export function interferenceData({ vms, ...status }: InterferenceStatus) {
   return { ...status, vms: vms.map((vm) => ({ ...vm, cpus: numbersOf(vm.cpus), disturbed: isDisturbed(vm) })) };
 }
 
-const isDisturbed = ({ share }: DisturbedVm): boolean => (share ?? 0) > MAX_SHARE;
+function isDisturbed({ share }: DisturbedVm): boolean {
+  return (share ?? 0) > MAX_SHARE;
+}
 
 const QUALITIES: Readonly<Record<DisturbedVm['quality'], string>> = {
   exact: 'exact (irq.pressure)',
@@ -48,7 +44,7 @@ export function interferenceLines({ vms, problems }: InterferenceStatus, wide = 
   if (vms.length === 0) return ['no VM on this node has dedicated CPUs', ...warnings];
   if (wide) return [...vms.flatMap((vm, i) => [...(i === 0 ? [] : ['']), ...vmLines(vm)]), ...warnings];
   const rows = vms.map((vm) => [
-    `${isDisturbed(vm) ? '!' : ' '} ${nameOf(vm)}`,
+    `${isDisturbed(vm) ? '!' : ' '} ${vmNameOf(vm)}`,
     vm.cpus,
     percentText(vm.share),
     secondsText(vm.lastMinute?.interrupts),
@@ -70,23 +66,18 @@ function vmLines(vm: DisturbedVm): string[] {
   ];
   const rows = [...(lastMinute === null ? [] : [['last', ...amounts(lastMinute)]]), ['in all', ...amounts(sinceStart)]];
   return [
-    `${isDisturbed(vm) ? '! ' : ''}${nameOf(vm)} on CPUs ${vm.cpus}: ${percentText(vm.share)} taken`,
+    `${isDisturbed(vm) ? '! ' : ''}${vmNameOf(vm)} on CPUs ${vm.cpus}: ${percentText(vm.share)} taken`,
     ...tableLines(['', 'MEASURED', 'INTERRUPTS', 'RUN DELAY', 'OWN'], rows).map((line) => `  ${line}`),
     `  interrupts: ${QUALITIES[vm.quality]}`,
     ...sources.map((source) => `  ${sourceText(source)} in the last minute`),
   ];
 }
 
-const nameOf = ({ namespace, vmi, podName }: DisturbedVm) => `${namespace}/${vmi === '' ? podName : vmi}`;
-
-const percentText = (share: number | null) => (share === null ? 'unknown' : `${(share * 100).toFixed(2)} %`);
+function percentText(share: number | null): string {
+  return share === null ? 'unknown' : `${(share * 100).toFixed(2)} %`;
+}
 
 /** A dash for what the kernel does not count. */
 function secondsText(seconds: number | null | undefined): string {
   return typeof seconds === 'number' ? `${seconds.toFixed(3)} s` : '-';
-}
-
-function sourceText({ id, name, devices, count }: DisturbedVm['sources'][number]): string {
-  const what = name === '' || /^[A-Z]/.test(id) ? id : name;
-  return `${what}${devices.length === 0 ? '' : ` (${devices.join(', ')})`} ${count}`;
 }

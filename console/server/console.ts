@@ -8,7 +8,7 @@ import { Feed } from './feed.ts';
 import { createHistories } from './history.ts';
 import type { OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
+import type { AskDiagnosis, AskExtender, AskInterference, AskSwitch } from './questions.ts';
 import { createRoutes } from './routes.ts';
 
 interface ConsoleOptions {
@@ -18,6 +18,7 @@ interface ConsoleOptions {
   readonly assets: string;
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
+  readonly askInterference: AskInterference;
   readonly diagnose: AskDiagnosis;
   readonly without?: ReadonlySet<OptionalKind>;
   readonly log: ConsoleLogger;
@@ -29,11 +30,11 @@ const INTERVAL_SECONDS = 0.1;
 
 /** It does not listen before `server.start` and sends no request before `run`. */
 export function createConsole(options: ConsoleOptions) {
-  const { client, address, assets, ask, askSwitch, diagnose, without = new Set<OptionalKind>(), log } = options;
+  const { client, address, without = new Set<OptionalKind>(), log } = options;
   const feed = new Feed();
   const cluster = createCluster({ client, without, feed, log, now: monotonicSeconds });
   const histories = createHistories(client);
-  const routes = createRoutes({ host: address.host, feed, assets, ask, askSwitch, diagnose, histories, log });
+  const routes = createRoutes({ ...options, host: address.host, feed, histories });
 
   const updateFeed = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {

@@ -9,7 +9,7 @@ import type { ConsoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import type { AskDiagnosis, AskExtender, AskSwitch } from './questions.ts';
+import type { AskDiagnosis, AskExtender, AskInterference, AskSwitch } from './questions.ts';
 
 /** Connections to the API server: one for each watch and some for lists. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;
@@ -23,6 +23,7 @@ const insteadUse = (command: string) => ({
 /** A port-forward would need permission for every port of every pod there, which a read-only page must not have. */
 const ask: AskExtender = async () => insteadUse('explain');
 const askSwitch: AskSwitch = async (node) => insteadUse(`ovs status ${node}`);
+const askInterference: AskInterference = async (node) => insteadUse(`interference ${node}`);
 const diagnose: AskDiagnosis = async (kind, name) => insteadUse(`explain ${kind} ${name}`);
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
@@ -31,7 +32,7 @@ export async function createConsoleDaemon(config: ConsoleConfig, log: ConsoleLog
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
-  const page = createConsole({ client, address, assets, ask, askSwitch, diagnose, log });
+  const page = createConsole({ client, address, assets, ask, askSwitch, askInterference, diagnose, log });
   const daemon = createServingDaemon({
     server: page.server,
     probes: { host: probeHost, port: probePort },

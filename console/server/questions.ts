@@ -3,7 +3,7 @@ import * as z from 'zod';
 import { extenderVerdict } from '../../diagnosis/opinions.ts';
 import { NEVER_MEANT } from '../../diagnosis/waiting.ts';
 import { KubeError } from '../../kube/client.ts';
-import type { Diagnosis, ExtenderExplanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
+import type { Diagnosis, ExtenderExplanation, InterferencePicture, SwitchPicture, VerdictGroup } from '../data/wire.ts';
 import type { Histories } from './history.ts';
 
 /** `why` says why there is no answer. */
@@ -17,9 +17,12 @@ export type AskDiagnosis = (kind: 'vm' | 'pod', name: string) => Promise<Answere
 
 export type AskSwitch = (node: string) => Promise<Answered<SwitchPicture>>;
 
+export type AskInterference = (node: string) => Promise<Answered<InterferencePicture>>;
+
 export interface QuestionSources {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
+  readonly askInterference: AskInterference;
   readonly diagnose: AskDiagnosis;
   readonly histories: Histories;
 }
@@ -40,16 +43,18 @@ interface Question {
 }
 
 /** Handles the page's queries about one node or VM, one at a time for each kind. */
-export function createQuestions({ ask, askSwitch, diagnose, histories }: QuestionSources) {
+export function createQuestions({ ask, askSwitch, askInterference, diagnose, histories }: QuestionSources) {
+  const fromAgent = <T extends object>(askAgent: (node: string) => Promise<Answered<T>>): Question => ({
+    subjects: ['node'],
+    async ask(_, node) {
+      const response = await askAgent(node);
+      return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : response;
+    },
+  });
   const questions: Readonly<Record<string, Question>> = {
     '/explain': { subjects: ['pod'], ask: async (_, pod) => explained(pod, await ask(pod)) },
-    '/switch': {
-      subjects: ['node'],
-      async ask(_, node) {
-        const response = await askSwitch(node);
-        return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : response;
-      },
-    },
+    '/switch': fromAgent(askSwitch),
+    '/interference': fromAgent(askInterference),
     '/diagnosis': {
       subjects: ['vm', 'pod'],
       ask: (subject, name) => diagnose(subject === 'vm' ? 'vm' : 'pod', name),

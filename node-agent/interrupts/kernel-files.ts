@@ -12,7 +12,7 @@ export interface KernelText {
 }
 
 /**
- * Small files of procfs and sysfs that are read again and again. A kept descriptor costs a tenth of opening the file,
+ * Small files of procfs and sysfs that are read again and again. A descriptor that stays open costs a tenth of opening the file,
  * and fails when the kernel has removed the file, so that another interrupt with the same number is noticed.
  *
  * Owner: one scan's knobs. Age: read at each call. End: `close`.
@@ -24,9 +24,9 @@ export class KernelFiles {
 
   /** Undefined if there is no such file, or it has no value. @throws a system error, such as EMFILE */
   read(path: string): KernelText | undefined {
-    const kept = this.#open.get(path);
-    const again = kept && this.#readFrom(kept.fd);
-    if (kept !== undefined && again !== undefined) return { text: again, instance: kept.instance };
+    const opened = this.#open.get(path);
+    const again = opened && this.#readFrom(opened.fd);
+    if (opened !== undefined && again !== undefined) return { text: again, instance: opened.instance };
     this.close(path);
     const fd = unlessGone(() => openSync(path, constants.O_RDONLY));
     if (fd === undefined) return undefined;
@@ -68,9 +68,9 @@ export class KernelFiles {
   }
 
   close(path: string): void {
-    const kept = this.#open.get(path);
-    if (kept === undefined) return;
-    closeSync(kept.fd);
+    const opened = this.#open.get(path);
+    if (opened === undefined) return;
+    closeSync(opened.fd);
     this.#open.delete(path);
   }
 

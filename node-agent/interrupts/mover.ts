@@ -93,8 +93,8 @@ export class Mover {
 
   /** What has been moved or should be, by kind and name. */
   items(): MovedItem[] {
-    const shown = [...this.#entries.values()].map((entry) => ({ entry, state: this.#stateOf(entry) }));
-    return shown.flatMap(({ entry: { knob, original, desired, refused }, state }) => {
+    const listed = [...this.#entries.values()].map((entry) => ({ entry, state: this.#stateOf(entry) }));
+    return listed.flatMap(({ entry: { knob, original, desired, refused }, state }) => {
       if (state === undefined) return [];
       const { kind, name, current } = knob;
       const texts = { original: original.toString(), desired: desired?.toString() ?? null, actual: current.toString() };

@@ -73,6 +73,7 @@ export class InterruptMoves {
   #ownedInView = CpuSet.EMPTY;
   #clear: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
+  #guard = new Guard();
   #isRunning = false;
 
   constructor(deps: InterruptMovesDeps) {
@@ -86,6 +87,7 @@ export class InterruptMoves {
   async run(signal: AbortSignal): Promise<void> {
     const { assignments, originals, files } = this.#deps;
     const guard = new Guard();
+    this.#guard = guard;
     originals.load(signal);
     this.#isRunning = true;
     const pass = guard.wrap(() => {
@@ -109,10 +111,12 @@ export class InterruptMoves {
     if (!this.#deps.isMoving || !this.#isRunning || cpus.isEmpty) return;
     this.#keepClear(cpus);
     const until = this.#deps.now() + MAX_VACATE_SECONDS;
-    this.#pass();
+    // A failure is the duty's, and does not keep the container from starting.
+    const pass = this.#guard.wrap(() => this.#pass());
+    pass();
     while (this.#mover.hasMore && this.#deps.now() < until && signal?.aborted !== true) {
       await delay(NEXT_WRITES_MILLISECONDS);
-      this.#pass();
+      pass();
     }
   }
 

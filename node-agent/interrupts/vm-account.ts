@@ -122,9 +122,9 @@ export class VmAccount {
     const last = this.#window.at(-1);
     if (before === undefined || last === undefined || before === last) return null;
     const parts = [difference(before.interrupts, last.interrupts), difference(before.runDelay, last.runDelay)];
-    const known = parts.filter((part) => part !== undefined);
-    if (known.length === 0) return null;
-    return known.reduce((sum, part) => sum + part, 0) / ((last.at - before.at) * this.#cpus.size);
+    const counted = parts.filter((part) => part !== undefined);
+    if (counted.length === 0) return null;
+    return counted.reduce((sum, part) => sum + part, 0) / ((last.at - before.at) * this.#cpus.size);
   }
 }
 

@@ -176,6 +176,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     // Over the network it is JSON.
     ask: fixture.ask ?? (async (pod) => ({ answer: await explained(pod) })),
     askSwitch: fixture.askSwitch ?? (async () => ({ why: 'this console cannot reach it' })),
+    askInterference: async () => ({ why: 'this console cannot reach it' }),
     diagnose:
       fixture.diagnose ??
       (async (kind, name) => (kind === 'vm' ? { why: 'this cluster has no VM' } : { answer: await diagnosed(name) })),
