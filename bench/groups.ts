@@ -71,7 +71,8 @@ const onRequest: readonly BenchGroup[] = (
     ['fairness.', async () => (await import('./scheduler-plugin/fairness.ts')).victimBesideTenant],
     ['outage.', async () => (await import('./scheduler-plugin/outage.ts')).ordinaryDuringOutage],
     ['takeover.', async () => (await import('./scheduler-plugin/takeover.ts')).takeover],
-    ['interference.', async () => (await import('./interference/index.ts')).interference],
+    ['interference.stolen-', async () => (await import('./interference/index.ts')).interference],
+    ['interference.kernel-', async () => (await import('./interference/kernel.ts')).kernelInterference],
     ['outcome.', async () => (await import('./outcome/index.ts')).outcome],
   ] as const
 ).map(([name, bench]) => ({ names: [name], load: async () => [await bench()], onRequest: true }));

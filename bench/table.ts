@@ -64,6 +64,11 @@ const AGAINST: Readonly<Record<string, string>> = {
   'interference.stolen-unmanaged-over-agent':
     'time that a loaded Open vSwitch takes from a VM on all CPUs; base: moved by the agent',
   'interference.stolen-loop-over-agent': 'the same, moved by a loop that polls; base: moved by the agent',
+  'interference.kernel-stolen-agent-over-apart':
+    'time that a bridge with packet steering takes from a VM, moved by the agent; base: always on another CPU',
+  'interference.kernel-p99-agent-over-apart': 'how long 99 % of arrivals wait for that VM at most; same base',
+  'interference.kernel-unmanaged-over-agent': 'time that the bridge takes unmanaged; base: moved by the agent',
+  'interference.kernel-measured-deviation': 'deviation of what the agent measures from what the VM lost, unmanaged',
   'webhook.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
   'scheduler-plugin.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
   'node-agent.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',

@@ -72,6 +72,8 @@ export interface NodeStateFacts {
   readonly refusedStart?: string | undefined;
   /** Why its agent does not use its network map, by the report’s condition. */
   readonly networkMapFault?: string | undefined;
+  /** Percent of its CPUs that it lost to interrupts and other work; undefined below 1. */
+  readonly takenPercent?: number | undefined;
 }
 
 export interface SchedulerFacts {

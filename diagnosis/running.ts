@@ -92,7 +92,9 @@ function aligned(
       ];
   const place = { at, networks, fault, touched: CpuSet.of(cells), spansCells: needs.spansCells };
   const apart = needs.networks.flatMap((need) => farFrom(need, place, remedies));
-  const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}`;
+  const percent = facts.node?.takenPercent;
+  const taken = percent === undefined ? '' : `; interrupts and other work take ${percent} % of them`;
+  const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}${taken}`;
   const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
   if (causes.length > 1) return causes;
   const near = needs.networks.length === 0 ? '' : ', and is near its networks';

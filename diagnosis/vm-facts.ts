@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { NodeTopologyStatus, PinningState, RefusedStart } from '../kube/node-topology.ts';
+import type { DisturbedPod, NodeTopologyStatus, PinningState, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
 import type { PlacementHost } from '../model/placement/needs.ts';
@@ -165,6 +165,7 @@ interface PodReports {
   readonly pinning?: readonly PinningState[] | undefined;
   readonly refusals?: readonly RefusedStart[] | undefined;
   readonly conditions?: NodeTopologyStatus['conditions'];
+  readonly interference?: readonly DisturbedPod[] | undefined;
 }
 
 type PodIds = Pick<ExplainedPod['metadata'], 'uid' | 'namespace' | 'name'>;
@@ -176,7 +177,7 @@ export function nodeFacts(
   reported: { readonly host: PlacementHost | undefined; readonly status: PodReports } | undefined,
   silent: boolean,
 ): NodeStateFacts {
-  const { assignments = [], pinning = [], refusals = [], conditions } = reported?.status ?? {};
+  const { assignments = [], pinning = [], refusals = [], interference = [], conditions } = reported?.status ?? {};
   return {
     deadDpu,
     silent,
@@ -185,6 +186,7 @@ export function nodeFacts(
     pinning: pinning.find(({ podUID }) => podUID === uid),
     networkMapFault: networkMapFault({ conditions }),
     refusedStart: startRefusal({ uid, namespace, name }, refusals),
+    takenPercent: interference.find(({ podUID }) => podUID === uid)?.percent,
   };
 }
 

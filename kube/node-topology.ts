@@ -73,6 +73,11 @@ export const refusedStart = z.object({
   message: text(MAX_REFUSAL_MESSAGE),
 });
 
+export const MAX_DISTURBED_VMS = 256;
+
+/** A VM that lost more than 1 % of the time of its dedicated CPUs during ten minutes. */
+export const disturbedPod = z.object({ podUID: uid, namespace: word, podName: name, percent: count });
+
 export const MAX_CPU_CLAIMS = 1024;
 
 export const MAX_PHYSNETS = 256;
@@ -157,6 +162,7 @@ export const nodeTopologyStatus = z.object({
   /** VMs with a CPU mask, by launcher pod, and whether their vCPU threads run on the CPUs of the mask. */
   pinning: list(pinningState, MAX_PINNING).optional(),
   refusals: list(refusedStart, MAX_REFUSALS).optional(),
+  interference: list(disturbedPod, MAX_DISTURBED_VMS).optional(),
   conditions: list(
     z.object({
       type: text(316),
@@ -191,6 +197,7 @@ export const nodeTopology = z
 
 export type NodeTopologyStatus = z.infer<typeof nodeTopologyStatus>;
 export type RefusedStart = z.infer<typeof refusedStart>;
+export type DisturbedPod = z.infer<typeof disturbedPod>;
 export type PinningState = z.infer<typeof pinningState>;
 export interface NodeTopology {
   readonly apiVersion: typeof NODE_TOPOLOGY_API.apiVersion;

@@ -68,3 +68,65 @@ export const vmStatus = z.object({
 
 export type VmStatus = z.infer<typeof vmStatus>;
 export type OneVm = VmStatus['vms'][number];
+
+/** Interrupts of a VM's CPUs: `exact` from irq.pressure; `sampled` from /proc/stat, also while the VM does not run. */
+export const INTERFERENCE_QUALITIES = ['exact', 'sampled', 'softirqs-sampled', 'counts'] as const;
+
+/** Seconds of CPU time. Null where the kernel does not count it, or the agent cannot read it; never 0 for that. */
+const takenSeconds = z.object({
+  /** Seconds of the clock in which they were measured. */
+  seconds: z.number(),
+  interrupts: z.number().nullable(),
+  /** In which vCPU threads waited for a CPU. */
+  runDelay: z.number().nullable(),
+  /** Used by threads of the VM itself: vhost, IO threads and the emulator. */
+  own: z.number().nullable(),
+});
+
+/**
+ * Work of the kernel on owned CPUs. planned: would be moved. moved; pending: at its next interrupt. managed: only the
+ * kernel sets it. refused: with the kernel's error. foreign: another process keeps setting it.
+ */
+const movedItem = z.object({
+  kind: z.enum(['irq', 'rps', 'workqueue', 'kthread', 'default']),
+  name: z.string(),
+  original: z.string(),
+  /** Null if no CPU is left for it. */
+  desired: z.string().nullable(),
+  actual: z.string(),
+  state: z.enum(['planned', 'moved', 'pending', 'managed', 'refused', 'foreign']),
+  error: z.string().nullable(),
+});
+
+export type MovedItem = z.infer<typeof movedItem>;
+
+/** Unknown fields of a newer agent are ignored. */
+export const interferenceStatus = z.object({
+  mode: z.enum(['measure', 'move']),
+  vms: z.array(
+    z.object({
+      namespace: z.string(),
+      vmi: z.string(),
+      podName: z.string(),
+      podUID: z.string(),
+      cpus: z.string(),
+      quality: z.enum(INTERFERENCE_QUALITIES),
+      lastMinute: takenSeconds.nullable(),
+      sinceStart: takenSeconds,
+      /** Interrupts and run delay as a share of the time of its CPUs, in the last minute. */
+      share: z.number().nullable(),
+      /** Earlier values of `share`, one for each reading, oldest first. */
+      history: z.array(z.number().nullable()),
+      /** Most frequent first, in the last minute. */
+      sources: z.array(z.object({ id: z.string(), name: z.string(), devices: z.array(z.string()), count: z.number() })),
+    }),
+  ),
+  /** What runs on owned CPUs besides VMs and can be set, or what the agent has set. */
+  items: z.array(movedItem),
+  /** Other programs that set the same, and what the agent leaves to them. */
+  managers: z.array(z.object({ name: z.string(), leaves: z.string() })),
+  problems: z.array(z.string()),
+});
+
+export type InterferenceStatus = z.infer<typeof interferenceStatus>;
+export type DisturbedVm = InterferenceStatus['vms'][number];

@@ -2,10 +2,17 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
 import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
-import type { AskDiagnosis, AskDrain, AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import type {
+  AskDiagnosis,
+  AskDrain,
+  AskExtender,
+  AskInterference,
+  AskSwitch,
+} from '../../console/server/questions.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
-import { agentAt, agentOf } from '../agent/ask.ts';
+import { type AskAgent, agentAt, agentOf } from '../agent/ask.ts';
+import { fetchInterference, interferencePicture } from '../agent/interference.ts';
 import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
 import { readDrain } from '../drain/read.ts';
 import { explain } from '../explain/explain.ts';
@@ -42,12 +49,16 @@ const answering =
 
 const AGENT_PORT = 8082;
 
-const switchAskerOf = (cluster: ClusterAccess, { agent = {} }: ConsoleFlags): AskSwitch =>
-  answering(async (node: string) => {
-    const url = agent[node];
-    const ask = url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
-    return switchPicture(await fetchOvsStatus(ask));
-  });
+const askerOfAgent = (cluster: ClusterAccess, { agent = {} }: ConsoleFlags, node: string): AskAgent => {
+  const url = agent[node];
+  return url === undefined ? agentOf(cluster, node, AGENT_PORT) : agentAt(url, cluster.requestTimeout);
+};
+
+const switchAskerOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskSwitch =>
+  answering(async (node: string) => switchPicture(await fetchOvsStatus(askerOfAgent(cluster, flags, node))));
+
+const interferenceAskerOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskInterference =>
+  answering(async (node: string) => interferencePicture(await fetchInterference(askerOfAgent(cluster, flags, node))));
 
 const diagnoserOf = (cluster: ClusterAccess, flags: ConsoleFlags): AskDiagnosis =>
   answering(async (kind: 'vm' | 'pod', reference: string) => {
@@ -80,6 +91,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortS
     ask: askerOf(cluster, flags),
     askSwitch: switchAskerOf(cluster, flags),
     askDrain: drainAskerOf(cluster),
+    askInterference: interferenceAskerOf(cluster, flags),
     diagnose: diagnoserOf(cluster, flags),
     without: await unreadableKinds(cluster.client),
     log: createTerminalLog(),

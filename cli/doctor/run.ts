@@ -16,6 +16,7 @@ import { checkDpus, watchDpus } from './checks/dpu.ts';
 import { checkExtender } from './checks/extender.ts';
 import { AREAS, type Area, type AreaReport, type DoctorFinding } from './checks/finding.ts';
 import { checkInstalled } from './checks/installed.ts';
+import { checkInterference } from './checks/interference.ts';
 import { checkKubelets } from './checks/kubelet.ts';
 import { checkNetworks } from './checks/networks.ts';
 import { checkPods } from './checks/pods.ts';
@@ -41,6 +42,7 @@ const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: Doc
   agents: checkAgents,
   kubelet: checkKubelets,
   networks: checkNetworks,
+  interference: checkInterference,
   pods: checkPods,
 };
 

@@ -160,6 +160,7 @@ export function viewOf(
     free,
     freeCores: host.cores.filter((core) => core.isSubsetOf(free)).length,
     resources: freeResources(status),
+    disturbed: status.interference ?? [],
     kubelet: [
       status.kubeletVersion,
       status.cpuManager.policy,

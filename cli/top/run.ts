@@ -152,8 +152,9 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
   ];
 }
 
-function resourceRows({ resources }: NodeMap, width: number): string[] {
-  const [, ...rows] = tableLines(['resource', 'free'], resources);
+function resourceRows({ resources, disturbed }: NodeMap, width: number): string[] {
+  const taken = disturbed.map(({ namespace, podName, percent }) => [`${namespace}/${podName}`, `${percent} % taken`]);
+  const [, ...rows] = tableLines(['resource', 'free'], [...resources, ...taken]);
   return rows.map((row) => cutLine(`  ${row}`, width));
 }
 

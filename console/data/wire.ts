@@ -175,6 +175,18 @@ export interface SwitchPicture {
   }[];
 }
 
+/** What was taken from the VMs on a node, as shares of the time of their CPUs. */
+export interface InterferencePicture {
+  readonly vms: readonly {
+    /** `namespace/name` */
+    readonly name: string;
+    readonly share: number | null;
+    /** One value for each 30 s, oldest first; null where it is unknown. */
+    readonly history: readonly (number | null)[];
+    readonly sources: readonly string[];
+  }[];
+}
+
 export interface HistoryAnswer {
   readonly entries: readonly HistoryEntry[];
   readonly notes: readonly string[];

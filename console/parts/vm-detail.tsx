@@ -7,6 +7,7 @@ import { DataAge } from './ago.tsx';
 import { CpuMap } from './cpu-map.tsx';
 import { Detail, Facts, VerdictBadge } from './detail.tsx';
 import { History } from './history.tsx';
+import { Interference } from './interference.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 
 export function VmDetail({ name }: { readonly name: string }) {
@@ -69,6 +70,7 @@ function Place({ vm }: { readonly vm: VmItem }) {
           <CpuMap node={node} shape={shape} only={new Set(cells.map(({ id }) => id))} lookedAt={slots} />
         </div>
       )}
+      {cpus.length > 0 && vm.silentSince === undefined && <Interference node={vm.node} name={vm.name} />}
     </>
   );
 }

@@ -9,7 +9,7 @@ import type { ConsoleConfig } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import type { AskDiagnosis, AskDrain, AskExtender, AskSwitch } from './questions.ts';
+import type { AskDiagnosis, AskDrain, AskExtender, AskInterference, AskSwitch } from './questions.ts';
 
 /** Connections to the API server: one for each watch and some for lists. */
 const CONNECTIONS = Object.keys(KINDS).length + 3;
@@ -24,6 +24,7 @@ const insteadUse = (command: string) => ({
 const ask: AskExtender = async () => insteadUse('explain');
 const askSwitch: AskSwitch = async (node) => insteadUse(`ovs status ${node}`);
 const askDrain: AskDrain = async (node) => insteadUse(`simulate --without ${node}`);
+const askInterference: AskInterference = async (node) => insteadUse(`interference ${node}`);
 const diagnose: AskDiagnosis = async (kind, name) => insteadUse(`explain ${kind} ${name}`);
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
@@ -32,7 +33,7 @@ export async function createConsoleDaemon(config: ConsoleConfig, log: ConsoleLog
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
-  const page = createConsole({ client, address, assets, ask, askSwitch, askDrain, diagnose, log });
+  const page = createConsole({ client, address, assets, ask, askSwitch, askDrain, askInterference, diagnose, log });
   const daemon = createServingDaemon({
     server: page.server,
     probes: { host: probeHost, port: probePort },

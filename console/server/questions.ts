@@ -3,7 +3,14 @@ import * as z from 'zod';
 import { extenderVerdict } from '../../diagnosis/opinions.ts';
 import { NEVER_MEANT } from '../../diagnosis/waiting.ts';
 import { KubeError } from '../../kube/client.ts';
-import type { Diagnosis, DrainPicture, ExtenderExplanation, SwitchPicture, VerdictGroup } from '../data/wire.ts';
+import type {
+  Diagnosis,
+  DrainPicture,
+  ExtenderExplanation,
+  InterferencePicture,
+  SwitchPicture,
+  VerdictGroup,
+} from '../data/wire.ts';
 import type { Histories } from './history.ts';
 
 /** `why` says why there is no answer. */
@@ -20,10 +27,13 @@ export type AskSwitch = (node: string) => Promise<Answered<SwitchPicture>>;
 /** What a drain of a node would do, as `plumbline simulate --without`. */
 export type AskDrain = (node: string) => Promise<Answered<DrainPicture>>;
 
+export type AskInterference = (node: string) => Promise<Answered<InterferencePicture>>;
+
 export interface QuestionSources {
   readonly ask: AskExtender;
   readonly askSwitch: AskSwitch;
   readonly askDrain: AskDrain;
+  readonly askInterference: AskInterference;
   readonly diagnose: AskDiagnosis;
   readonly histories: Histories;
 }
@@ -44,16 +54,18 @@ interface Question {
 }
 
 /** Handles the page's queries about one node or VM, one at a time for each kind. */
-export function createQuestions({ ask, askSwitch, askDrain, diagnose, histories }: QuestionSources) {
+export function createQuestions({ ask, askSwitch, askDrain, askInterference, diagnose, histories }: QuestionSources) {
+  const fromAgent = <T extends object>(askAgent: (node: string) => Promise<Answered<T>>): Question => ({
+    subjects: ['node'],
+    async ask(_, node) {
+      const response = await askAgent(node);
+      return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : response;
+    },
+  });
   const questions: Readonly<Record<string, Question>> = {
     '/explain': { subjects: ['pod'], ask: async (_, pod) => explained(pod, await ask(pod)) },
-    '/switch': {
-      subjects: ['node'],
-      async ask(_, node) {
-        const response = await askSwitch(node);
-        return 'why' in response ? { why: `Cannot reach the agent: ${response.why}` } : response;
-      },
-    },
+    '/switch': fromAgent(askSwitch),
+    '/interference': fromAgent(askInterference),
     '/drain': { subjects: ['node'], ask: (_, node) => askDrain(node) },
     '/diagnosis': {
       subjects: ['vm', 'pod'],

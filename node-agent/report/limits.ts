@@ -10,7 +10,7 @@ const required = nodeTopologyStatus.pick({ cells: true, cores: true, reserved: t
 /** Parts that are complete or absent: a part of them would be false. */
 const OPTIONAL = [
   ...(['sockets', 'uncores', 'distances', 'isolated', 'offline', 'pmdCPUs', 'tunnel', 'devices'] as const),
-  ...(['physnets', 'pinning', 'refusals'] as const),
+  ...(['physnets', 'pinning', 'refusals', 'interference'] as const),
 ] as const;
 
 const MAX_WORD_CHARACTERS = 64;

@@ -1,5 +1,5 @@
 import { wholeOrNone } from '../../kube/node-facts.ts';
-import type { NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
+import type { DisturbedPod, NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
 import { pagesText, takenPages, takenText } from '../../model/kubelet/usage.ts';
@@ -28,6 +28,7 @@ export interface ReportInputs extends RunInputs {
   readonly pinsVms: boolean;
   readonly pinning: readonly PinningState[];
   readonly refusals: readonly RefusedStart[];
+  readonly interference: readonly DisturbedPod[];
   readonly ovsProblems: readonly string[];
   readonly failedDuties: readonly string[];
 }
@@ -74,8 +75,7 @@ export function buildStatus(
     ...(tunnel === undefined ? {} : { tunnel: { cells: tunnel.toString() } }),
     ...(pmdCpus.isEmpty ? {} : { pmdCPUs: pmdCpus.toString() }),
     ...(inputs.pinsVms ? {} : { pinsVMs: false }),
-    ...(inputs.pinning.length === 0 ? {} : { pinning: [...inputs.pinning] }),
-    ...(inputs.refusals.length === 0 ? {} : { refusals: [...inputs.refusals] }),
+    ...podParts(inputs),
     summary: {
       cpus: host.cells.reduce((sum, { cpus }) => sum + CpuSet.parse(cpus).size, 0),
       free: view.free.intersect(checked.cpus).minus(reserved).size,
@@ -86,6 +86,14 @@ export function buildStatus(
       reported: now,
     },
     conditions: withTimes(conditionsOf(inputs, checked, inputs.networks), before?.conditions ?? [], now),
+  };
+}
+
+function podParts({ pinning, refusals, interference }: ReportInputs) {
+  return {
+    ...(pinning.length === 0 ? {} : { pinning: [...pinning] }),
+    ...(refusals.length === 0 ? {} : { refusals: [...refusals] }),
+    ...(interference.length === 0 ? {} : { interference: [...interference] }),
   };
 }
 

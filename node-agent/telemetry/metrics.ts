@@ -86,15 +86,50 @@ export function createAgentMetrics(registry: Registry) {
       'Allocations of containers with a network’s device, checked before they start',
       ['resource', 'outcome'],
     ),
-    vmPinning: gauge('vm_pinning', 'Virtual machines with a CPU mask, by state', ['state']),
-    vmMaskOverlaps: gauge('vm_mask_overlaps', 'Pairs of virtual machines whose CPU masks share CPUs'),
-    vmHousekeeping: gauge('vm_housekeeping', 'Virtual machines whose emulator has dedicated CPUs', ['state']),
-    vmThreadMoves: counter('vm_thread_moves_total', 'Changes of the CPUs of a VM’s threads and cgroups', ['cause']),
+    ...vmMetrics(registry),
     networksProblems: gauge('networks_problems', 'Unknown or wrong facts about the node’s networks'),
     preStarts: counter('device_plugin_pre_starts_total', 'Container starts that waited for the agent', [
       'resource',
       'outcome',
     ]),
+  };
+}
+
+function vmMetrics(registry: Registry) {
+  const { counter, gauge } = metricsOf(registry, 'plumbline');
+  return {
+    vmPinning: gauge('vm_pinning', 'Virtual machines with a CPU mask, by state', ['state']),
+    vmMaskOverlaps: gauge('vm_mask_overlaps', 'Pairs of virtual machines whose CPU masks share CPUs'),
+    vmHousekeeping: gauge('vm_housekeeping', 'Virtual machines whose emulator has dedicated CPUs', ['state']),
+    vmThreadMoves: counter('vm_thread_moves_total', 'Changes of the CPUs of a VM’s threads and cgroups', ['cause']),
+    vmInterrupts: counter(
+      'vm_interrupt_seconds_total',
+      'CPU time that interrupts and softirqs took from a VM with dedicated CPUs; absent where the kernel does not count it',
+      ['namespace', 'name'],
+    ),
+    vmRunDelay: counter('vm_run_delay_seconds_total', 'Time in which vCPU threads waited for a dedicated CPU', [
+      'namespace',
+      'name',
+    ]),
+    vmOwnThreads: counter('vm_own_thread_seconds_total', 'CPU time of a VM’s vhost, IO and emulator threads', [
+      'namespace',
+      'name',
+    ]),
+    interruptItems: gauge('interrupt_items', 'Interrupts, queues and kernel threads on owned CPUs, by state', [
+      'kind',
+      'state',
+    ]),
+    interruptWrites: counter('interrupt_writes_total', 'Changes of where work of the kernel runs', ['kind', 'outcome']),
+    interruptsDisplaced: counter(
+      'interrupts_displaced_total',
+      'Work of the kernel found on owned CPUs again: another process also sets it',
+      ['kind'],
+    ),
+    vmStolenShare: gauge(
+      'vm_stolen_ratio',
+      'Interrupts and run delay as a share of the time of the VM’s dedicated CPUs, in the last minute',
+      ['namespace', 'name'],
+    ),
   };
 }
 

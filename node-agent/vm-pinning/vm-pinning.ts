@@ -61,6 +61,11 @@ export class VmPinning {
     return this.#states;
   }
 
+  /** The managed VMs, as of the last pass. */
+  guests(): readonly LauncherView[] {
+    return this.#views;
+  }
+
   readonly status = (): VmStatus => statusOf(this.#views, (tid) => allowedOf(this.#deps.affinity, tid));
 
   async run(signal: AbortSignal): Promise<void> {

@@ -66,6 +66,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
     pages: {
       ...(agent.ovs && { '/ovs': agent.ovs.status }),
       ...(agent.vms && { '/vms': agent.vms.status }),
+      ...(agent.interference && { '/interference': agent.interference }),
     },
     log,
   });

@@ -34,6 +34,10 @@ const schema = z.object({
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
   stateDir: directory('/var/lib/plumbline'),
   vmPinning: z.enum(['on', 'off']).default('on'),
+  interrupts: z.enum(['off', 'measure', 'move']).default('measure'),
+  procRoot: directory('/proc'),
+  etcRoot: directory('/etc'),
+  irqbalanceRundir: directory('/run/irqbalance'),
   cgroupRoot: directory('/sys/fs/cgroup'),
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
@@ -107,6 +111,22 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     vmPinning: {
       flag: '--vm-pinning <on|off>',
       help: 'off: another program sets the CPUs of virtual machines’ threads',
+    },
+    interrupts: {
+      flag: '--interrupts <mode>',
+      help: 'measure: report what interrupts and other work take from VMs with dedicated CPUs; move: also move them off owned CPUs; off: neither',
+    },
+    procRoot: {
+      flag: '--proc-root <path>',
+      help: 'mount point of the host’s procfs, where the runtime masks files of the container’s own',
+    },
+    etcRoot: {
+      flag: '--etc-root <path>',
+      help: 'the host’s /etc, where mounted elsewhere: tuned and CRI-O name there what they manage',
+    },
+    irqbalanceRundir: {
+      flag: '--irqbalance-rundir <path>',
+      help: 'directory of irqbalance’s socket, where the agent sees it elsewhere',
     },
     cgroupRoot: {
       flag: '--cgroup-root <path>',

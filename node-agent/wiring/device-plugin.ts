@@ -20,7 +20,7 @@ const CHECK_SECONDS = 60;
 /** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
   parts: AgentParts,
-  { runs, assignments, networks, ovs, kubeletConfig, refusals }: HostParts,
+  { runs, assignments, networks, ovs, moves, kubeletConfig, refusals }: HostParts,
 ) {
   const { client, nodeName, config, metrics, log } = parts;
   const { kubeletDir, allocationCheck: policy } = config;
@@ -54,7 +54,8 @@ export function createDevicePluginDuty(
       if (refusal !== undefined) return refusal;
     }
     // While the container's CPUs are unknown, they are among the CPUs known to be owned.
-    await ovs?.vacate(holder?.cpus ?? assignments.view().owned, signal);
+    const cpus = holder?.cpus ?? assignments.view().owned;
+    await Promise.all([ovs?.vacate(cpus, signal), moves.vacate(cpus, signal)]);
     return undefined;
   };
 

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { nodeTarget } from '../../kube/events.ts';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
+import type { InterferenceStatus } from '../../model/agent-status.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { Assignments } from '../assignments/assignments.ts';
@@ -17,6 +18,7 @@ import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
 import { createGateDuties } from './gate.ts';
+import { createInterruptDuties } from './interrupts.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 import { createOvsDuty, createVmPinningDuty, type VmPinningDuty } from './thread-affinity.ts';
 
@@ -28,15 +30,20 @@ export interface AgentDuties {
   readonly ovs: OvsAffinity | undefined;
   /** Undefined if the agent does not manage VMs. */
   readonly vms: VmPinningDuty | undefined;
+  /** Undefined with --interrupts off. */
+  readonly interference: (() => InterferenceStatus) | undefined;
 }
 
 export function createDuties(parts: AgentParts): AgentDuties {
   const lease = createDpuLeaseDuties(parts);
   if (parts.config.mode === 'dpu')
-    return { duties: lease.duties, assignments: undefined, ovs: undefined, vms: undefined };
-  const { duties, assignments, ovs, vms } = hostDuties(parts);
+    return {
+      duties: lease.duties,
+      ...{ assignments: undefined, ovs: undefined, vms: undefined, interference: undefined },
+    };
+  const { duties, assignments, ovs, vms, interference } = hostDuties(parts);
   const gate = createGateDuties(parts, { assignments, ovs, health: lease.health });
-  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs, vms };
+  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs, vms, interference };
 }
 
 function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
@@ -81,7 +88,9 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const ovs = ovsDuty?.ovs;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
-  const host = { ...sources, ovs, vms };
+  const interrupts = createInterruptDuties(parts, { ...sources, ovs }, vms);
+  const { moves, interference } = interrupts;
+  const host = { ...sources, ovs, vms, moves, interference };
   const report = createReportDuty(parts, host);
 
   const movedNetworks = new MovedNetworks({
@@ -110,7 +119,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   ];
   if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
-  return { duties, assignments, ovs, vms };
+  duties.push(...interrupts.duties);
+  return { duties, assignments, ovs, vms, interference: interrupts.status };
 }
 
 export function kubeletConfigSources(
@@ -137,10 +147,11 @@ export function kubeletConfigSources(
 
 export function createReportDuty(
   parts: AgentParts,
-  { runs, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
+  { runs, assignments, networks, ovs, vms, interference, refusals, kubeletConfig }: HostParts,
 ): Report {
   const { failures } = parts;
-  const sources = [runs, assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])];
+  const optional = [vms, ovs, interference].filter((source) => source !== undefined);
+  const sources = [runs, assignments, networks, failures, refusals, ...optional];
   return new Report({
     ...parts,
     subscribe(listener) {
@@ -168,6 +179,7 @@ export function createReportDuty(
         pinsVms: vms !== undefined,
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),
+        interference: interference?.disturbed() ?? [],
         ovsProblems: ovs?.problems() ?? [],
         failedDuties: [...failures.current].sort(),
       };

@@ -2,6 +2,8 @@ import type { Assignments } from '../assignments/assignments.ts';
 import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
 import type { KubeletRuns } from '../host/kubelet-runs.ts';
+import type { Interference } from '../interrupts/interference.ts';
+import type { InterruptMoves } from '../interrupts/moves.ts';
 import type { Failures, Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
@@ -24,6 +26,9 @@ export interface HostParts {
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;
   readonly vms: Pick<VmPinning, 'pinning' | 'subscribe'> | undefined;
+  readonly moves: Pick<InterruptMoves, 'vacate'>;
+  /** Undefined with --interrupts off. */
+  readonly interference: Pick<Interference, 'disturbed' | 'subscribe'> | undefined;
   readonly refusals: RefusedStarts;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;
 }

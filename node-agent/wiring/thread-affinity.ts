@@ -24,7 +24,7 @@ const OVS_CHECK_INTERVAL_SECONDS = 15;
 
 export function createOvsDuty(
   { config, nodeName, events, metrics, log }: AgentParts,
-  { runs, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms'>,
+  { runs, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms' | 'moves' | 'interference'>,
 ) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
@@ -68,7 +68,7 @@ export function createOvsDuty(
 /** Interval of checks of the VMs' threads; each check corrects changes by other processes. */
 const VM_CHECK_INTERVAL_SECONDS = 1;
 
-export interface VmPinningDuty extends Pick<VmPinning, 'pinning' | 'subscribe' | 'status' | 'run'> {
+export interface VmPinningDuty extends Pick<VmPinning, 'pinning' | 'guests' | 'subscribe' | 'status' | 'run'> {
   /** Why launchers are not known any more: new VMs with masks stay paused. All else is read on the node, not watched. */
   problem(): string | undefined;
 }
@@ -98,6 +98,7 @@ export function createVmPinningDuty(
   });
   return {
     pinning: () => vms.pinning(),
+    guests: () => vms.guests(),
     subscribe: vms.subscribe,
     status: vms.status,
     problem: () => (launchers.synced ? cacheProblem({ launchers }, monotonicSeconds()) : undefined),

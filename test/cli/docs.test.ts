@@ -31,7 +31,7 @@ const NOT_RUN = /^<!-- not run[^:]*: .{10,} -->$/;
  */
 const RUN_ELSEWHERE = ['docs/get-started/quickstart.md', 'docs/tasks/connect-networks.md', 'docs/tasks/install.md'];
 /** These need an agent or a QEMU on the local machine, which do not exist here. */
-const ON_A_NODE = /^plumbline (?:ovs status|vm status|qemu)\b/;
+const ON_A_NODE = /^plumbline (?:ovs status|vm status|interference|qemu)\b/;
 
 const guides = [
   'README.md',

@@ -10,6 +10,7 @@ describe('the schemas of -o json', () => {
     const commands = [
       'doctor',
       'explain',
+      'interference',
       'ovs-status',
       'simulate',
       'simulate-without',

@@ -178,6 +178,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     ask: fixture.ask ?? (async (pod) => ({ answer: await explained(pod) })),
     askSwitch: fixture.askSwitch ?? (async () => ({ why: 'this console cannot reach it' })),
     askDrain: fixture.askDrain ?? (async () => ({ why: 'this cluster is not read' })),
+    askInterference: async () => ({ why: 'this console cannot reach it' }),
     diagnose:
       fixture.diagnose ??
       (async (kind, name) => (kind === 'vm' ? { why: 'this cluster has no VM' } : { answer: await diagnosed(name) })),

@@ -167,6 +167,11 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
     labels: { node: 'n1' },
     silent: { 'plumbline_vm_housekeeping{node="n1",state="kept"}': steady(1) },
   },
+  PlumblineVMDisturbed: {
+    fires: { 'plumbline_vm_stolen_ratio{node="n1",namespace="demo",name="a"}': steady(0.02) },
+    labels: { node: 'n1', namespace: 'demo', name: 'a' },
+    silent: { 'plumbline_vm_stolen_ratio{node="n1",namespace="demo",name="a"}': steady(0.005) },
+  },
   PlumblineDPUNotReady: byNode('plumbline_dpu_ready', '1x50 0x20', steady(1)),
   PlumblineDPULeaseNotRenewed: byOutcome(
     'plumbline_dpu_lease_renewals_total',

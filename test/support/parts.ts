@@ -82,6 +82,8 @@ const PARTS = {
     install: 'put helm on the PATH, or name it in HELM',
     packaged: false,
   },
+  ethtool: { name: 'ethtool', found: () => which('ethtool', ['/usr/sbin']), install: setup, packaged: true },
+  irqbalance: { name: 'irqbalance', found: () => which('irqbalance', ['/usr/sbin']), install: setup, packaged: true },
   strace: { name: 'strace', found: () => which('strace'), install: setup, packaged: true },
   qemuUser: {
     name: 'the user-mode emulator of the other architecture',

@@ -11,7 +11,7 @@ export const WEBHOOK_MESSAGES = {
     'launcher refused': 'correct the VM as `reason` says',
     'unreadable pod refused': 'correct the pod as `reason` says',
     'request refused': 'find the caller',
-    'webhook not active': 'remove the cause; VMs start without Plumbline',
+    'webhook not active': 'remove the cause',
     'implausible node reports ignored': 'run `plumbline doctor agents`',
     'reading a NetworkAttachmentDefinition failed': 'check the API server',
   },

@@ -13,6 +13,7 @@ export const AREAS = [
   'agents',
   'kubelet',
   'networks',
+  'interference',
   'dpu',
   'pods',
 ] as const;

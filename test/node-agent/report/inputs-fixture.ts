@@ -62,6 +62,7 @@ export const inputs: ReportInputs = {
   pinsVms: true,
   pinning: [],
   refusals: [],
+  interference: [],
   ovsProblems: [],
   failedDuties: [],
 };

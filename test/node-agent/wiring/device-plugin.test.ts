@@ -33,6 +33,7 @@ describe('the agent’s device plugin duty', () => {
   /** Whether the networks are known. */
   let isComplete: boolean;
   let vacated: string[];
+  let cleared: string[];
   let subscribed: number;
   let changed: () => void;
   let fake: FakeKubelet;
@@ -44,6 +45,7 @@ describe('the agent’s device plugin duty', () => {
     kubeletConfig = kubelet();
     isComplete = true;
     vacated = [];
+    cleared = [];
     subscribed = 0;
     changed = () => {};
   });
@@ -95,6 +97,7 @@ describe('the agent’s device plugin duty', () => {
         ovs: ovs
           ? { vacate: async (cpus: CpuSet) => void vacated.push(cpus.toString()), pmdCpus: () => CpuSet.EMPTY }
           : undefined,
+        moves: { vacate: async (cpus: CpuSet) => void cleared.push(cpus.toString()) },
         refusals: { add: () => undefined },
         kubeletConfig: async () => ({ config: kubeletConfig, problems: [] }),
       } as unknown as HostParts,
@@ -134,13 +137,14 @@ describe('the agent’s device plugin duty', () => {
       await run(cpus, { ovs });
       assert.equal(await refusal(), undefined);
       assert.deepEqual(vacated, expected);
+      assert.deepEqual(cleared, [cpus ?? '2-3'], 'interrupts leave them in any case');
     });
   }
 
   it('refuses a container on another NUMA node than its network, counts it, and vacates nothing', async () => {
     await run('0-1');
     assert.match((await refusal()) ?? '', /physnet1/);
-    assert.deepEqual(vacated, []);
+    assert.deepEqual([...vacated, ...cleared], []);
     const [starts] = (await metrics.preStarts.get()).values;
     assert.deepEqual([starts?.labels, starts?.value], [{ resource: PHYSNET, outcome: 'refused' }, 1]);
     const [registration] = (await metrics.registrations.get()).values;

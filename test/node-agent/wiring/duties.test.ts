@@ -52,14 +52,39 @@ const names = (flags: readonly string[], changes: Partial<AgentParts> = {}) =>
 describe('the duties of each mode', () => {
   const off = '--dpu-node-lease-renew-interval 0';
   const cases: [flags: string, expected: string[]][] = [
-    ['', [...HOST, 'ovs-affinity', 'vm-pinning', 'gate-removal']],
-    ['--vm-pinning off', [...HOST, 'ovs-affinity', 'gate-removal']],
-    ['--gate on', [...HOST, 'ovs-affinity', 'vm-pinning', 'gate', 'gate-state', 'gate-installer']],
-    ['--gate remove', [...HOST, 'ovs-affinity', 'vm-pinning', 'gate-removal']],
-    ['--mode dpu-host', [...HOST, 'vm-pinning', 'dpu-health', 'dpu-lease', 'gate-removal']],
-    ['--mode dpu-host --dpu-lease observe', [...HOST, 'vm-pinning', 'dpu-health', 'gate-removal']],
-    [`--mode dpu-host ${off}`, [...HOST, 'vm-pinning', 'dpu-lease-release', 'gate-removal']],
-    [`--mode dpu-host --dpu-lease observe ${off}`, [...HOST, 'vm-pinning', 'gate-removal']],
+    ['', [...HOST, 'ovs-affinity', 'vm-pinning', 'interrupt-moves', 'interference', 'gate-removal']],
+    ['--vm-pinning off', [...HOST, 'ovs-affinity', 'interrupt-moves', 'interference', 'gate-removal']],
+    ['--interrupts off', [...HOST, 'ovs-affinity', 'vm-pinning', 'interrupt-moves', 'gate-removal']],
+    [
+      '--gate on',
+      [
+        ...HOST,
+        'ovs-affinity',
+        'vm-pinning',
+        'interrupt-moves',
+        'interference',
+        'gate',
+        'gate-state',
+        'gate-installer',
+      ],
+    ],
+    ['--gate remove', [...HOST, 'ovs-affinity', 'vm-pinning', 'interrupt-moves', 'interference', 'gate-removal']],
+    [
+      '--mode dpu-host',
+      [...HOST, 'vm-pinning', 'interrupt-moves', 'interference', 'dpu-health', 'dpu-lease', 'gate-removal'],
+    ],
+    [
+      '--mode dpu-host --dpu-lease observe',
+      [...HOST, 'vm-pinning', 'interrupt-moves', 'interference', 'dpu-health', 'gate-removal'],
+    ],
+    [
+      `--mode dpu-host ${off}`,
+      [...HOST, 'vm-pinning', 'interrupt-moves', 'interference', 'dpu-lease-release', 'gate-removal'],
+    ],
+    [
+      `--mode dpu-host --dpu-lease observe ${off}`,
+      [...HOST, 'vm-pinning', 'interrupt-moves', 'interference', 'gate-removal'],
+    ],
     ['--mode dpu', ['dpu-lease']],
     ['--mode dpu --dpu-lease observe', []],
     [`--mode dpu ${off}`, []],

@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { planLines } from '../../cli/interference/plan.ts';
+import { interferenceData, interferenceLines } from '../../cli/interference/run.ts';
+import type { DisturbedVm, InterferenceStatus } from '../../model/agent-status.ts';
+import { parseOutput } from './output-schema.ts';
+
+const quiet: DisturbedVm = {
+  namespace: 'demo',
+  vmi: 'b',
+  podName: 'virt-launcher-b',
+  podUID: 'uid-b',
+  cpus: '6-7',
+  quality: 'counts',
+  lastMinute: { seconds: 60, interrupts: null, runDelay: 0, own: 0.5 },
+  sinceStart: { seconds: 7200, interrupts: null, runDelay: 0.25, own: 9 },
+  share: 0,
+  history: [0, null],
+  sources: [{ id: 'LOC', name: 'Local timer interrupts', devices: [], count: 12 }],
+};
+const disturbed: DisturbedVm = {
+  ...quiet,
+  vmi: 'a',
+  cpus: '2-5',
+  quality: 'exact',
+  lastMinute: { seconds: 60, interrupts: 4, runDelay: 0.5, own: 1 },
+  sinceStart: { seconds: 60, interrupts: 4, runDelay: 0.5, own: 1 },
+  share: 0.01875,
+  sources: [{ id: '38', name: 'virtio2-input.0', devices: ['eth7'], count: 42 }],
+};
+const status: InterferenceStatus = {
+  mode: 'measure',
+  vms: [disturbed, quiet],
+  items: [],
+  managers: [],
+  problems: ['no /proc/softirqs'],
+};
+
+describe('plumbline interference', () => {
+  it('marks the VMs that lost more than 1 %, and shows a dash for what the kernel does not count', () => {
+    assert.deepEqual(interferenceLines(status), [
+      '  VM      CPUS  TAKEN   INTERRUPTS  RUN DELAY  OWN      MOST FREQUENT',
+      '! demo/a  2-5   1.88 %  4.000 s     0.500 s    1.000 s  virtio2-input.0 (eth7) 42',
+      '  demo/b  6-7   0.00 %  -           0.000 s    0.500 s  LOC 12',
+      '! no /proc/softirqs',
+    ]);
+  });
+
+  it('-o wide: since the start, and how it was measured', () => {
+    assert.deepEqual(interferenceLines({ ...status, vms: [quiet], problems: [] }, true), [
+      'demo/b on CPUs 6-7: 0.00 % taken',
+      '          MEASURED  INTERRUPTS  RUN DELAY  OWN',
+      '  last    60 s      -           0.000 s    0.500 s',
+      '  in all  2 h       -           0.250 s    9.000 s',
+      '  interrupts: this kernel does not count the time of interrupts',
+      '  LOC 12 in the last minute',
+    ]);
+  });
+
+  it('--plan: what would move, what cannot, and the boot options', () => {
+    const item = {
+      kind: 'irq',
+      original: '0-7',
+      desired: '0-1',
+      actual: '0-7',
+      state: 'planned',
+      error: null,
+    } as const;
+    const items = [
+      { ...item, name: '40 a' },
+      { ...item, name: '41 b' },
+      { ...item, name: '42 nvme0q3', original: '2', actual: '2', state: 'managed' },
+      { ...item, kind: 'kthread', name: 'kswapd0', state: 'refused', error: 'EINVAL', desired: null },
+    ] as const;
+    const managers = [{ name: 'nri-plugins', leaves: 'interrupts' }];
+    assert.deepEqual(planLines({ ...status, items: [...items], managers }, false), [
+      '',
+      'would move with --interrupts move:',
+      'KIND           NAME        ORIGINAL  DESIRED       NOW  STATE',
+      'interrupt      2 items     0-7       0-1           0-7  planned',
+      'interrupt      42 nvme0q3  2         0-1           2    managed',
+      'kernel thread  kswapd0     0-7       none is left  0-7  refused: EINVAL',
+      'left to nri-plugins: interrupts',
+      '',
+      'cannot move:',
+      '  1 interrupt of the kernel: isolcpus=managed_irq,CPUS',
+      '  the tick and timers (LOC: 12 in the last minute): nohz_full=CPUS',
+      '  RCU callbacks: rcu_nocbs=CPUS',
+      '  interrupts between CPUs: no option; fewer with isolcpus=domain,CPUS',
+      '  workqueues and kernel threads that belong to one CPU: no option',
+    ]);
+    assert.ok(planLines({ ...status, items: [...items], managers }, true).some((line) => line.includes('41 b')));
+  });
+
+  it('-o json matches its schema', () => {
+    const data = interferenceData(status);
+    parseOutput('interference', data);
+    assert.deepEqual(
+      data.vms.map(({ cpus, disturbed: is }) => [cpus.length, is]),
+      [
+        [4, true],
+        [2, false],
+      ],
+    );
+  });
+
+  it('says that there is nothing to disturb', () => {
+    assert.deepEqual(interferenceLines({ ...status, vms: [], problems: [] }), [
+      'no VM on this node has dedicated CPUs',
+    ]);
+  });
+});

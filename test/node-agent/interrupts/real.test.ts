@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createAffinity } from '../../../native/affinity.ts';
+import { Irqbalance } from '../../../node-agent/interrupts/irqbalance.ts';
+import { KernelFiles } from '../../../node-agent/interrupts/kernel-files.ts';
+import { Originals } from '../../../node-agent/interrupts/originals.ts';
+import { needs } from '../../support/parts.ts';
+import { eventually, recordingLogger, set } from '../support.ts';
+import { createStage } from './stage.ts';
+
+const run = (program: string, ...args: string[]) => execFileSync(program, args, { encoding: 'utf8', stdio: 'pipe' });
+const read = (path: string) => readFileSync(path, 'utf8').trim();
+
+/** CPU 1 is owned, and the rest of the kernel's work stays out of it: the machine has other tests. */
+describe('work of a real kernel on owned CPUs', function () {
+  needs('netns');
+  needs('ethtool');
+  needs('twoCpus');
+  this.timeout(60_000);
+  let directory = '';
+  let namespace: ChildProcess;
+  let stage: ReturnType<typeof createStage>;
+  const inNamespace = (...args: string[]) => run('nsenter', '-t', String(namespace.pid), '-n', ...args);
+
+  before(async () => {
+    directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
+    for (const name of ['sys', 'proc/irq', 'proc/2/task/2', 'proc2'])
+      mkdirSync(join(directory, name), { recursive: true });
+    // A sysfs shows only the network namespace in which it was mounted.
+    namespace = spawn('unshare', [
+      '--net',
+      'sh',
+      '-c',
+      `mount -t sysfs sysfs ${directory}/sys && echo ready && exec sleep 600`,
+    ]);
+    await once(namespace.stdout!, 'data');
+    inNamespace('ip', 'link', 'add', 'veth0', 'type', 'veth', 'peer', 'name', 'veth1');
+    for (const name of ['veth0', 'veth1']) inNamespace('ip', 'link', 'set', name, 'up');
+  });
+  after(async () => {
+    await stage?.end();
+    namespace?.kill('SIGKILL');
+    for (const name of ['sys', 'proc2']) {
+      try {
+        run('umount', join(directory, name));
+      } catch {
+        // It was not mounted.
+      }
+    }
+    rmSync(directory, { recursive: true });
+  });
+
+  const start = async (isMoving = true) => {
+    const affinity = createAffinity();
+    const files = new KernelFiles();
+    stage = createStage(join(directory, 'interrupts.json'));
+    await stage.start({
+      ...{ files, affinity, isMoving, procRoot: join(directory, 'proc'), sysfsRoot: join(directory, 'sys') },
+      online: () => set('0-1'),
+      cells: () => [],
+    });
+  };
+
+  it('packet steering leaves them and returns', async () => {
+    const path = join(directory, 'sys/class/net/veth0/queues/rx-0/rps_cpus');
+    writeFileSync(path, '2');
+    await start();
+    await stage.own('1');
+    assert.equal(read(path), '1');
+    await stage.own('');
+    await stage.later(6);
+    assert.equal(read(path), '2');
+    writeFileSync(path, '0');
+    await stage.end();
+  });
+
+  it('threads of threaded NAPI leave them and return', async () => {
+    const affinity = createAffinity();
+    // A veth has NAPI only with GRO.
+    inNamespace('ethtool', '-K', 'veth0', 'gro', 'on');
+    writeFileSync(join(directory, 'sys/class/net/veth0/threaded'), '1');
+    const isNapi = (tid: string) => read(`/proc/${tid}/comm`).startsWith('napi/veth0');
+    const all = () => read('/proc/2/task/2/children').split(' ').filter(Boolean);
+    await eventually(() => all().some(isNapi), 'the thread to exist');
+    const tid = Number(all().find(isNapi));
+    affinity.set(tid, set('1').toWords(2));
+    // Of the machine's threads only this one, and the parent's facts.
+    const proc = join(directory, 'proc');
+    writeFileSync(join(proc, '2/task/2/children'), String(tid));
+    symlinkSync(`/proc/${tid}`, join(proc, String(tid)));
+    await start();
+    await stage.own('1');
+    assert.equal(String(CpuSet.fromWords(affinity.get(tid))), '0');
+    await stage.end();
+    await start(false);
+    assert.equal(String(CpuSet.fromWords(affinity.get(tid))), '1');
+    await stage.end();
+    writeFileSync(join(directory, 'sys/class/net/veth0/threaded'), '0');
+  });
+
+  it('an interrupt leaves them, also after a write through another mount of procfs, and returns', async function () {
+    const isIdle = (number: string) => /-config$/.test(read(`/sys/kernel/irq/${number}/actions`));
+    const number = run('ls', '/sys/kernel/irq').split('\n').filter(Boolean).find(isIdle);
+    if (number === undefined) return this.skip();
+    const path = `/proc/irq/${number}/smp_affinity_list`;
+    const before = read(path);
+    symlinkSync(`/proc/irq/${number}`, join(directory, 'proc/irq', number));
+    run('mount', '-t', 'proc', 'proc', join(directory, 'proc2'));
+    try {
+      writeFileSync(path, '1');
+      await start();
+      await stage.own('1');
+      assert.equal(read(path), '0');
+      assert.match(stage.states().join(), /: (?:moved|pending)$/);
+      writeFileSync(join(directory, `proc2/irq/${number}/smp_affinity_list`), '1');
+      await eventually(() => read(path) === '0', 'the foreign write to be corrected by a pass of its own', 2);
+      await stage.own('');
+      await stage.later(6);
+      assert.equal(read(path), '1');
+    } finally {
+      await stage.end();
+      writeFileSync(path, before);
+    }
+  });
+});
+
+describe('the real irqbalance', function () {
+  needs('root');
+  needs('irqbalance');
+  needs('twoCpus');
+  this.timeout(60_000);
+  const rundir = '/run/irqbalance';
+  const children: ChildProcess[] = [];
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
+
+  /** With every interrupt banned, so that it moves none of the machine's. */
+  const startIrqbalance = async (env: Readonly<Record<string, string>>) => {
+    mkdirSync(rundir, { recursive: true });
+    const numbers = run('ls', '/proc/irq')
+      .split('\n')
+      .filter((name) => /^\d+$/.test(name));
+    const args = ['-f', '-t', '1', ...numbers.map((number) => `--banirq=${number}`)];
+    const child = spawn('irqbalance', args, { stdio: 'ignore', env: { ...process.env, ...env } });
+    children.push(child);
+    await eventually(() => run('ls', rundir).includes(`irqbalance${child.pid}.sock`), 'its socket');
+    return child;
+  };
+  const stop = async (child: ChildProcess) => {
+    child.kill('SIGTERM');
+    await once(child, 'exit');
+    rmSync(join(rundir, `irqbalance${child.pid}.sock`), { force: true });
+  };
+  const banned = async (pid: number | undefined) => {
+    const socket = connect(join(rundir, `irqbalance${pid}.sock`));
+    socket.setEncoding('utf8').write('setup');
+    const answer = (await socket.toArray()).join('');
+    return String(CpuSet.fromMask(/BANNED ([\da-f,]+)/.exec(answer)?.[1] ?? ''));
+  };
+  after(async () => {
+    for (const child of children) if (child.exitCode === null && child.signalCode === null) await stop(child);
+    rmSync(directory, { recursive: true });
+  });
+
+  it('leaves out the union with its own CPUs, also after a restart, and gets its own back', async () => {
+    const originals = new Originals({ path: join(directory, 'i.json'), bootId: 'b', log: recordingLogger().log });
+    originals.load(new AbortController().signal);
+    const client = new Irqbalance({ files: new KernelFiles(), rundir, originals, now: () => performance.now() / 1000 });
+    const first = await startIrqbalance({ IRQBALANCE_BANNED_CPULIST: '0' });
+    await client.reconcile(set('1'));
+    assert.equal(client.problem, undefined);
+    await eventually(async () => (await banned(first.pid)) === '0-1', 'the union to be left out');
+    await stop(first);
+    const second = await startIrqbalance({ IRQBALANCE_BANNED_CPULIST: '' });
+    await client.reconcile(set('1'));
+    await eventually(async () => (await banned(second.pid)) === '1', 'the restarted one to leave out the owned CPU');
+    await client.reconcile(CpuSet.EMPTY);
+    await eventually(async () => (await banned(second.pid)) === '', 'its own setting to be back');
+    assert.equal(originals.isEmpty, true);
+  });
+});

@@ -1,0 +1,181 @@
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
+import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
+import { Irqbalance } from '../../../node-agent/interrupts/irqbalance.ts';
+import type { KernelIo } from '../../../node-agent/interrupts/knobs.ts';
+import { InterruptMoves, type InterruptMovesDeps } from '../../../node-agent/interrupts/moves.ts';
+import { Originals } from '../../../node-agent/interrupts/originals.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
+import { Registry } from '../../../runtime/metrics.ts';
+import { recordingLogger, set, turns, twoCells } from '../support.ts';
+
+/** Files of a kernel that refuses as it does: a missing file, a mask of its own, and any error that a test sets. */
+export class FakeKernel implements KernelIo {
+  readonly files = new Map<string, { text: string; instance: number }>();
+  /** Errors of the next writes, by path. */
+  readonly errors = new Map<string, string>();
+  readonly readOnly = new Set<string>();
+  readonly writes: string[] = [];
+  #instances = 0;
+
+  put(path: string, text: string | number): void {
+    this.files.set(path, { text: `${text}\n`, instance: ++this.#instances });
+  }
+
+  /** Changes a file as another writer does. */
+  change(path: string, text: string): void {
+    const file = this.files.get(path);
+    if (file !== undefined) file.text = `${text}\n`;
+  }
+
+  text(path: string): string | undefined {
+    return this.files.get(path)?.text.trim();
+  }
+
+  read(path: string) {
+    return this.files.get(path);
+  }
+
+  readOnce(path: string) {
+    return this.text(path);
+  }
+
+  write(path: string, text: string): void {
+    const code = this.errors.get(path) ?? (this.files.has(path) ? undefined : 'ENOENT');
+    if (code !== undefined) throw Object.assign(new Error(code), { code });
+    this.writes.push(`${path} ${text}`);
+    this.change(path, text);
+    const effective = path.replace('smp_affinity_list', 'effective_affinity_list');
+    if (effective !== path) this.change(effective, String(set(text).first));
+  }
+
+  isWritable(path: string): boolean {
+    return !this.readOnly.has(path);
+  }
+
+  list(path: string): string[] {
+    const inside = [...this.files.keys()].filter((name) => name.startsWith(`${path}/`));
+    return [...new Set(inside.map((name) => name.slice(path.length + 1).split('/')[0] ?? ''))];
+  }
+
+  close(): void {}
+  closeAll(): void {}
+
+  /** An interrupt of a device's queue, with the handler's name. */
+  irq(number: number, { cpus, action, hwirq = number, cell = -1, pci = '0000:c1:00.0' }: FakeIrq): void {
+    this.put(`/proc/irq/${number}/smp_affinity_list`, cpus);
+    this.put(`/proc/irq/${number}/effective_affinity_list`, String(set(cpus).first));
+    this.put(`/proc/irq/${number}/node`, cell);
+    this.put(`/sys/kernel/irq/${number}/actions`, action);
+    this.put(`/sys/kernel/irq/${number}/chip_name`, `PCI-MSIX-${pci}`);
+    this.put(`/sys/kernel/irq/${number}/hwirq`, hwirq);
+  }
+
+  mask(number: number): string | undefined {
+    return this.text(`/proc/irq/${number}/smp_affinity_list`);
+  }
+}
+
+export interface FakeIrq {
+  readonly cpus: string;
+  readonly action: string;
+  readonly hwirq?: number;
+  readonly cell?: number;
+  readonly pci?: string;
+}
+
+/** Kernel threads with their CPUs; children inherit those of kthreadd. */
+export class FakeKthreads implements ThreadAffinity {
+  readonly masks = new Map<number, CpuSet>();
+
+  get(tid: number): Uint32Array {
+    const cpus = this.masks.get(tid);
+    if (cpus === undefined) throw new SyscallError('sched_getaffinity', tid, 3);
+    return cpus.toWords(1);
+  }
+
+  set(tid: number, words: Uint32Array): void {
+    this.get(tid);
+    this.masks.set(tid, CpuSet.fromWords(words));
+  }
+}
+
+/** A machine with two NUMA nodes of four CPUs, and an agent that moves, or does not. */
+export function createStage(stateFile: string) {
+  const kernel = new FakeKernel();
+  const kthreads = new FakeKthreads();
+  const registry = new Registry();
+  const metrics = createAgentMetrics(registry);
+  const logged = recordingLogger();
+  const events: string[] = [];
+  let at = 1000;
+  let online = set('0-7');
+  let view: AssignmentsView = UNKNOWN_VIEW;
+  let stop = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+  let changed = () => {};
+  let moves: InterruptMoves | undefined;
+
+  const start = async (changes: Partial<InterruptMovesDeps> & { bootId?: string } = {}) => {
+    stop = new AbortController();
+    const { bootId = 'boot-1', ...deps } = changes;
+    const originals = new Originals({ path: stateFile, bootId, log: logged.log });
+    moves = new InterruptMoves({
+      ...{ files: kernel, procRoot: '/proc', sysfsRoot: '/sys', etcRoot: '/etc', affinity: kthreads, originals },
+      isMoving: true,
+      assignments: {
+        view: () => view,
+        subscribe(listener) {
+          changed = () => listener(view, 0);
+          return () => {};
+        },
+      },
+      irqbalance: new Irqbalance({ files: kernel, rundir: '/run/irqbalance', originals, now: () => at }),
+      online: () => online,
+      cells: () => twoCells.cells,
+      quiet: () => CpuSet.EMPTY,
+      now: () => at,
+      ...{ nodeName: 'worker-1', log: logged.log, metrics },
+      events: { record: (_, { reason, message }) => void events.push(`${reason}: ${message}`), flush: async () => {} },
+      ...deps,
+    });
+    running = moves.run(stop.signal);
+    await turns();
+  };
+
+  return {
+    kernel,
+    kthreads,
+    events,
+    logged,
+    start,
+    get moves() {
+      return moves!;
+    },
+    /** The agent ends; everything stays as it is. */
+    async end() {
+      stop.abort();
+      await running;
+    },
+    set online(cpus: string) {
+      online = set(cpus);
+    },
+    /** Changes the owned CPUs, and waits until the agent has followed. */
+    async own(cpus: string) {
+      view = { ...view, owned: set(cpus) };
+      changed();
+      await turns();
+    },
+    /** Lets time pass, and the next pass run. */
+    async later(seconds: number) {
+      at += seconds;
+      changed();
+      await turns();
+    },
+    states: () => moves!.status().items.map(({ name, state, error }) => `${name}: ${state}${error ? ` ${error}` : ''}`),
+    async metric(name: string) {
+      const metric = await registry.getSingleMetric(`plumbline_${name}`)?.get();
+      return Object.fromEntries(metric?.values.map(({ labels, value }) => [Object.values(labels).join(), value]) ?? []);
+    },
+  };
+}
