@@ -83,7 +83,8 @@ export class OpenVswitch {
   async startDatabase(): Promise<void> {
     if (this.isDatabaseUp) return;
     await this.#start('ovsdb-server', join(this.rundir, 'conf.db'), `--remote=punix:${this.#socket}`);
-    await until('ovsdb-server listens', () => existsSync(this.#socket));
+    // Its socket exists before it listens there.
+    await until('ovsdb-server answers', () => this.#configure('show').then(() => true));
     this.#setDatabase(true);
     await this.setPorts(this.#ports);
   }
