@@ -2,7 +2,7 @@ import { countText } from '../../model/amounts.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
-import { cutLine, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
+import { cutLine, type Line, paint, someNames, type Terminal, tableLines } from '../support/terminal.ts';
 import { showRepeatedly } from '../support/watch.ts';
 import { type ClusterStatus, type ListedVm, readStatus } from './read.ts';
 
@@ -80,7 +80,9 @@ export function statusLines(
         vm.text,
       ]),
     );
-  const lines = [
+  const faults = faultTexts(status);
+  const lines: Line[] = [
+    ...(faults.length === 0 ? [] : [[paint('red', cutLine(`Not working: ${faults.join('; ')}`, columns))], '']),
     ...vms(countText(waiting.length, 'VM does not run', 'VMs do not run'), waiting),
     ...vms(
       countText(notAsRequested.length, 'VM runs, but not as requested', 'VMs run, but not as requested'),
@@ -113,7 +115,7 @@ export function statusLines(
     ...section(
       countText(falseConditions.length, 'condition of a node is False', 'conditions of nodes are False'),
       ['NODE', 'CONDITION', 'MESSAGE'],
-      falseConditions.map(({ node, condition, text }) => [node, condition, text]),
+      nodesByCondition(falseConditions).map(({ nodes, condition, text }) => [someNames(nodes), condition, text]),
     ),
     ...section(
       countText(mispredictions.length, 'prediction was wrong', 'predictions were wrong'),
@@ -127,4 +129,29 @@ export function statusLines(
       ? [`no VM is waiting ${where}`]
       : [`plumbline explain vm/${first.name} -n ${first.namespace} shows what would help`];
   return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
+}
+
+/** The parts that do not work, most of all first: what is wrong with VMs often follows from them. */
+function faultTexts(status: ClusterStatus): string[] {
+  const { webhooksOff, notReady, silentAgents, deadDpus, falseConditions } = status;
+  return [
+    ...webhooksOff.map(({ webhook, text }) => `${webhook} (${text})`),
+    ...notReady.map(({ deployment, text }) => `${deployment} (${text})`),
+    ...(silentAgents.length === 0 ? [] : [`the agent on ${someNames(silentAgents.map(({ node }) => node))} (silent)`]),
+    ...deadDpus.map(({ node, text }) => `the DPU of ${node} (${text})`),
+    ...nodesByCondition(falseConditions).map(
+      ({ nodes, condition, text }) => `${someNames(nodes)} (${condition} is False: ${text})`,
+    ),
+  ];
+}
+
+function nodesByCondition(conditions: ClusterStatus['falseConditions']) {
+  const groups = new Map<string, { readonly nodes: string[]; readonly condition: string; readonly text: string }>();
+  for (const { node, condition, text } of conditions) {
+    const key = `${condition} ${text}`;
+    const group = groups.get(key) ?? { nodes: [], condition, text };
+    group.nodes.push(node);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
 }

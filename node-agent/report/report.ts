@@ -71,7 +71,9 @@ export class Report {
   #stale: string | undefined = 'nothing was published yet';
 
   constructor(deps: ReportDeps) {
-    const { client, nodeName, log, wallClock = Date.now } = deps;
+    const { client, nodeName, log } = deps;
+    // Readers compare the times of a Lease with the API server's clock.
+    const { wallClock = () => Date.now() + (client.clockOffset?.() ?? 0) } = deps;
     this.#deps = deps;
     this.#store = new TopologyStore(client, nodeName);
     this.#node = new NodeReader(client, nodeName);

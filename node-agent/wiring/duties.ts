@@ -10,9 +10,11 @@ import { KubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-
 import { readConfigz } from '../host/kubelet-configz.ts';
 import { KubeletRuns } from '../host/kubelet-runs.ts';
 import { readNode } from '../kube-objects/lease.ts';
-import type { Duty } from '../lifecycle/duty.ts';
+import { type Duty, Problems } from '../lifecycle/duty.ts';
 import { Networks } from '../networks/networks.ts';
+import { askSwitch } from '../open-vswitch/answers.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { ClockCheck } from '../report/clock-check.ts';
 import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
@@ -67,6 +69,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
     lastMap: join(config.stateDir, 'network-map.json'),
+    onFileProblem: parts.unsaved.set,
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
   });
@@ -80,8 +83,9 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const sources = { runs, assignments, networks, refusals, kubeletConfig };
   const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const ovs = ovsDuty?.ovs;
+  const ovsSilence = mode === 'full' ? new Problems() : undefined;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
-  const host = { ...sources, ovs, vms };
+  const host = { ...sources, ovs, ovsSilence, vms };
   const report = createReportDuty(parts, host);
 
   const movedNetworks = new MovedNetworks({
@@ -109,6 +113,10 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     },
   ];
   if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });
+  if (ovsSilence !== undefined) {
+    const run = (signal: AbortSignal) => askSwitch(config.ovsRundir, ovsSilence.set, signal);
+    duties.push({ name: 'ovs-answers', run });
+  }
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
   return { duties, assignments, ovs, vms };
 }
@@ -137,10 +145,12 @@ export function kubeletConfigSources(
 
 export function createReportDuty(
   parts: AgentParts,
-  { runs, assignments, networks, ovs, vms, refusals, kubeletConfig }: HostParts,
+  { runs, assignments, networks, ovs, ovsSilence, vms, refusals, kubeletConfig }: HostParts,
 ): Report {
-  const { failures } = parts;
-  const sources = [runs, assignments, networks, failures, refusals, ...(vms ? [vms] : []), ...(ovs ? [ovs] : [])];
+  const { failures, unsaved, client } = parts;
+  const clock = new ClockCheck();
+  const optional = [vms, ovs, ovsSilence].filter((source) => source !== undefined);
+  const sources = [runs, assignments, networks, failures, unsaved, refusals, ...optional];
   return new Report({
     ...parts,
     subscribe(listener) {
@@ -167,6 +177,9 @@ export function createReportDuty(
         pinning: vms?.pinning() ?? [],
         refusals: refusals.current(),
         ovsProblems: ovs?.problems() ?? [],
+        ovsSilence: ovsSilence?.current,
+        unsaved: unsaved.current,
+        clockProblems: clock.problems(client.clockOffset?.() ?? 0),
         failedDuties: [...failures.current].sort(),
       };
     },

@@ -2,7 +2,7 @@ import type { Assignments } from '../assignments/assignments.ts';
 import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
 import type { KubeletRuns } from '../host/kubelet-runs.ts';
-import type { Failures, Services } from '../lifecycle/duty.ts';
+import type { Failures, Problems, Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
@@ -16,6 +16,8 @@ export interface AgentParts extends Services {
   readonly tokenFile: string | undefined;
   readonly gateProgram: string;
   readonly failures: Failures;
+  /** State files that cannot be read or written, by path. */
+  readonly unsaved: Problems;
 }
 
 export interface HostParts {
@@ -23,6 +25,8 @@ export interface HostParts {
   readonly assignments: Assignments;
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;
+  /** Daemons of Open vSwitch that do not answer; undefined if this host runs none. */
+  readonly ovsSilence: Problems | undefined;
   readonly vms: Pick<VmPinning, 'pinning' | 'subscribe'> | undefined;
   readonly refusals: RefusedStarts;
   readonly kubeletConfig: () => Promise<KubeletConfigReading>;

@@ -156,6 +156,30 @@ describe('plumbline status', () => {
     });
   }
 
+  it('names the parts that do not work in its first line, a condition of many nodes once', async () => {
+    const condition = {
+      type: 'StateSaved',
+      status: 'False',
+      reason: 'Unusable',
+      message: 'full',
+      lastTransitionTime: '',
+    };
+    const [topology] = runs[TOPOLOGIES]!;
+    const nodes = Array.from({ length: 5 }, (_, i) => ({
+      ...topology!,
+      metadata: { name: `n${i}` },
+      status: { ...(topology!['status'] as object), conditions: [condition] },
+    }));
+    const objects = { ...runs, [TOPOLOGIES]: nodes, [DEPLOYMENTS]: [deployment('plumbline-webhook', {})] };
+    const lines = statusLines(await statusOf(objects), undefined, { color: false, width: 200 });
+    const texts = lines.map((line) => lineText(line));
+    assert.equal(
+      texts[0],
+      'Not working: plumbline-webhook (no replica is ready); n0, n1, n2 and 2 more (StateSaved is False: full)',
+    );
+    assert.equal(texts.filter((text) => /^ {2}n\d/.test(text)).length, 1);
+  });
+
   it('says that a namespace does not exist', async () => {
     await assert.rejects(statusOf(runs, 'nosuch'), { message: 'there is no namespace nosuch', status: 4 });
   });

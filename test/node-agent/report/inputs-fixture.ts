@@ -63,6 +63,9 @@ export const inputs: ReportInputs = {
   pinning: [],
   refusals: [],
   ovsProblems: [],
+  ovsSilence: undefined,
+  unsaved: [],
+  clockProblems: [],
   failedDuties: [],
 };
 
