@@ -64,22 +64,27 @@ export function statusLines(
   } = status;
   const columns = wide ? Number.POSITIVE_INFINITY : width;
   const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
-  const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
+  const section = (
+    title: string,
+    head: readonly string[],
+    rows: readonly (readonly string[])[],
+    more: string[] = [],
+  ) => {
     if (rows.length === 0) return [];
-    return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cutLine(`  ${line}`, columns)), ''];
+    const lines = [...tableLines(head, rows), ...more].map((line) => cutLine(`  ${line}`, columns));
+    return [[paint('bold', title)], ...lines, ''];
   };
-  const vms = (title: string, list: readonly ListedVm[]) =>
-    section(
-      title,
-      ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'],
-      list.map((vm) => [
-        namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
-        vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
-        vm.node ?? '-',
-        vm.reason,
-        vm.text,
-      ]),
-    );
+  const vms = (title: string, list: readonly ListedVm[]) => {
+    const { shown, more } = folded(list, wide ? Number.POSITIVE_INFINITY : MAX_EQUAL);
+    const rows = shown.map((vm) => [
+      namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
+      vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
+      vm.node ?? '-',
+      vm.reason,
+      vm.text,
+    ]);
+    return section(title, ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'], rows, more);
+  };
   const faults = faultTexts(status);
   const lines: Line[] = [
     ...(faults.length === 0 ? [] : [[paint('red', cutLine(`Not working: ${faults.join('; ')}`, columns))], '']),
@@ -129,6 +134,21 @@ export function statusLines(
       ? [`no VM is waiting ${where}`]
       : [`plumbline explain vm/${first.name} -n ${first.namespace} shows what would help`];
   return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
+}
+
+/** VMs with the same reason and message that are listed by name; `-o wide` lists all. */
+const MAX_EQUAL = 10;
+
+function folded(list: readonly ListedVm[], most: number) {
+  const counts = new Map<string, number>();
+  const shown = list.filter(({ reason, text }) => {
+    const key = `${reason} ${text}`;
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    return count <= most;
+  });
+  const many = [...counts].filter(([, count]) => count > most);
+  return { shown, more: many.map(([key, count]) => `and ${count - most} more: ${key} (-o wide shows all)`) };
 }
 
 /** The parts that do not work, most of all first: what is wrong with VMs often follows from them. */

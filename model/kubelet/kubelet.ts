@@ -100,9 +100,10 @@ function behaviourFor({ version, nearest = false }: KubeletConfig) {
 }
 
 function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
-  const gate = Object.keys(UNPREDICTED_GATES).find((name) => config.featureGates?.[name]);
-  if (gate !== undefined) {
-    throw new UnpredictableError(`the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]} not predicted`);
+  const gates = Object.keys(UNPREDICTED_GATES).filter((name) => config.featureGates?.[name]);
+  if (gates.length > 0) {
+    const texts = gates.map((gate) => `the feature gate ${gate} is on; ${UNPREDICTED_GATES[gate]} not predicted`);
+    throw new UnpredictableError(texts.join('; '));
   }
   const policyText = config.topologyManager?.policy ?? 'none';
   const policy = TOPOLOGY_POLICIES.find((one) => one === policyText);

@@ -198,7 +198,7 @@ export class Report {
 
 /** Why a report of this content is not what the node has; undefined if it is, as far as every source says. */
 function reasonNotCurrent({ view, networks }: ReportContent, isBuilt: boolean): string | undefined {
-  if (!view.isComplete) return view.holds[0] ?? 'the kubelet has not answered since the last change';
+  if (!view.isComplete) return view.holds.join('; ') || 'the kubelet has not answered since the last change';
   if (networks === undefined) return 'the networks are not read yet';
   return isBuilt ? undefined : 'the policy of the CPU manager is not known';
 }
