@@ -54,9 +54,9 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     }
     if (host === undefined) return unusable.get(name) ?? NO_CURRENT_REPORT;
     if (silent.has(name)) return STOPPED_REPORT;
+    const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.owners.has(request.uid));
     const refused = unfit(host.empty);
     if (refused !== undefined) return refused;
-    const inFlight = (assumed.get(name) ?? []).filter(({ request }) => !host.host.owners.has(request.uid));
     if (inFlight.length > 0) return judgeFit(needs, host.host, inFlight);
     const verdict = sharedVerdicts.get(host.alike) ?? judgeFit(needs, host.host, []);
     sharedVerdicts.set(host.alike, verdict);
@@ -70,10 +70,10 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
     const verdict = hasRequest ? judge(name) : UNCHECKED;
     if (typeof verdict === 'string') return notPredicted(name, verdict);
-    if (!verdict.fits) return { missing: undefined, ...verdict, node: name };
     const host = byName.get(name)?.host;
     const why = host && isExclusive(needs) ? whyNotPredicted(needs, host, verdict) : undefined;
     if (why !== undefined) return notPredicted(name, why);
+    if (!verdict.fits) return { missing: undefined, ...verdict, node: name };
     const { cpus = '', cells: numaNodes, warnings } = verdict;
     return { node: name, fits: true, cpus: `${cpus}`, numaNodes, warnings };
   });

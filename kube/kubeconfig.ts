@@ -1,188 +1,139 @@
+import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
-import { parse } from 'yaml';
+import { type Cluster, KubeConfig, loadYaml, type User } from '@kubernetes/client-node';
 import * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { ConfigError } from '../runtime/config.ts';
 import { MAX_CREDENTIAL_BYTES, readInput } from '../runtime/input-file.ts';
 import type { ApiAccess, ApiConnectionOptions, DaemonAccess } from './api-access.ts';
 
-/** What a kubeconfig, or several, select for one context (ADR 0001). Import this file lazily: parsing YAML costs 10 ms. */
+/**
+ * The reader of kubeconfigs, which works around defects of client-node 2.0.1 (ADR 0001). Import it lazily: it costs 20
+ * MB.
+ */
+
 export interface Kubeconfig {
-  readonly context: string;
-  /** Names of all contexts. */
-  readonly contexts: readonly string[];
-  readonly namespace: string | undefined;
-  readonly cluster: ApiCluster;
-  readonly user: ApiUser;
-  readonly tokenFile?: string | undefined;
-  /** Credentials that change while a process runs; they take precedence over those of `user`. Called for each request. */
-  readonly credentials?: (() => Credentials) | undefined;
+  readonly config: KubeConfig;
+  readonly tokenFile: string | undefined;
+  readonly exec: unknown;
 }
 
-export interface ApiCluster {
-  /** Without a slash at its end. */
-  readonly server: string;
-  /** Base64. */
-  readonly caData?: string | undefined;
-  readonly tlsServerName?: string | undefined;
-  readonly skipTLSVerify: boolean;
-  readonly proxyUrl?: string | undefined;
-}
-
-export interface ApiUser {
-  readonly token?: string | undefined;
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
-  /** Base64. */
-  readonly certData?: string | undefined;
-  readonly keyData?: string | undefined;
-  readonly impersonateUser?: string | undefined;
-  /** A credential plugin, not checked. */
-  readonly exec?: unknown;
-  /** Not checked. */
-  readonly authProvider?: unknown;
-}
-
-export interface Credentials {
-  readonly token?: string | undefined;
-  readonly cert?: string | undefined;
-  readonly key?: string | undefined;
-}
-
+type ApplyAuthentication = Parameters<KubeConfig['addAuthenticator']>[0]['applyAuthentication'];
+/** KubeConfig drops these fields of a user. */
+type FileUser = User & { readonly tokenFile?: string };
 const UNSUPPORTED = ['as-uid', 'as-groups', 'as-user-extra'];
 
-const text = z
-  .string()
-  .nullish()
-  .transform((value) => value || undefined);
-const contextFields = z.looseObject({ cluster: text, user: text, namespace: text });
-const clusterFields = z.looseObject({
-  server: text,
-  'tls-server-name': text,
-  'proxy-url': text,
-  'certificate-authority': text,
-  'certificate-authority-data': text,
-});
-const userFields = z.looseObject({
-  token: text,
-  tokenFile: text,
-  username: text,
-  password: text,
-  as: text,
-  'client-certificate': text,
-  'client-certificate-data': text,
-  'client-key': text,
-  'client-key-data': text,
-});
-type ClusterFields = z.infer<typeof clusterFields>;
-type UserFields = z.infer<typeof userFields>;
+const text = z.string().nullish();
+const entries = (kind: string, ...fields: string[]) =>
+  z.array(
+    z.looseObject({
+      name: z.string(),
+      [kind]: z.looseObject(Object.fromEntries(fields.map((field) => [field, text]))).nullish(),
+    }),
+  );
+const certificate = (name: string) => [name, `${name}-data`];
+/** Values of another type are a TypeError later, or the number of a file descriptor. */
 const kubeconfigFile = z.looseObject({
   'current-context': text,
-  contexts: z.array(z.looseObject({ name: z.string(), context: contextFields.nullish() })).nullish(),
-  clusters: z.array(z.looseObject({ name: z.string(), cluster: clusterFields.nullish() })).nullish(),
-  users: z.array(z.looseObject({ name: z.string(), user: userFields.nullish() })).nullish(),
+  contexts: entries('context', 'cluster', 'user', 'namespace').nullish(),
+  clusters: entries('cluster', 'tls-server-name', 'proxy-url', ...certificate('certificate-authority')).nullish(),
+  users: entries(
+    'user',
+    'token',
+    'tokenFile',
+    ...certificate('client-certificate'),
+    ...certificate('client-key'),
+  ).nullish(),
 });
 
 /** A thousand clusters with their certificates need less. */
 const MAX_KUBECONFIG_BYTES = 16 * 1024 * 1024;
 
-/** Of several files the first with a value applies, as with kubectl. @throws ConfigError */
+/**
+ * Of several files the first with a value applies, as with kubectl; KubeConfig's merge refuses a second entry of a
+ * name. @throws ConfigError
+ */
 export function loadKubeconfig(paths: readonly string[], contextName?: string): Kubeconfig {
   const files = paths.map(loadFile);
+  const config = new KubeConfig();
+  config.loadFromOptions({
+    clusters: files.flatMap(({ clusters }) => clusters),
+    users: files.flatMap(({ users }) => users),
+    contexts: files.flatMap(({ contexts }) => contexts),
+    currentContext: contextName ?? files.find(({ currentContext }) => currentContext)?.currentContext,
+  });
+  const name = config.currentContext;
   const refusal = (why: string) => new ConfigError(`${paths.join(', ')}: ${why}`);
-  // An incomplete entry elsewhere in the file does not affect the selected context.
-  const contexts = files.flatMap((file) => file.contexts ?? []).filter(({ context }) => context?.cluster);
-  const names = contexts.map((entry) => entry.name);
-  const name = contextName ?? files.find((file) => file['current-context'])?.['current-context'];
-  const listed = names.join(', ') || 'none';
-  if (!name) throw refusal(`no current context; choose one with --context (${listed})`);
-  const context = contexts.find((entry) => entry.name === name)?.context;
-  if (!context) throw refusal(`there is no context ${name}; choose one of ${listed}`);
-  const clusters = files.flatMap((file) => file.clusters ?? []);
-  const cluster = clusters.find((entry) => entry.name === context.cluster && entry.cluster?.server)?.cluster;
-  if (!cluster?.server) {
+  const names = config.contexts.map((entry) => entry.name).join(', ') || 'none';
+  if (!name) throw refusal(`no current context; choose one with --context (${names})`);
+  const context = config.getContextObject(name);
+  if (context === null) throw refusal(`there is no context ${name}; choose one of ${names}`);
+  const cluster = config.getCluster(context.cluster);
+  if (cluster === null) {
     throw refusal(`context ${name} names cluster ${context.cluster}, which is missing or has no server`);
   }
   if (!/^https?:\/\/[^/]/.test(cluster.server) || !URL.canParse(cluster.server)) {
     throw refusal(`context ${name}: the server ${JSON.stringify(cluster.server)} is not a URL`);
   }
-  const users = files.flatMap((file) => file.users ?? []);
-  const entry = context.user ? users.find((one) => one.name === context.user) : undefined;
-  if (context.user && entry === undefined) {
-    throw refusal(`context ${name} names user ${context.user}, which is missing`);
-  }
-  const user = entry?.user;
-  const field = UNSUPPORTED.find((key) => user && key in user);
+  // Without a user KubeConfig ignores the cluster's CA.
+  const user: FileUser | null = context.user ? config.getUser(context.user) : { name: 'anonymous' };
+  if (user === null) throw refusal(`context ${name} names user ${context.user}, which is missing`);
+  const field = UNSUPPORTED.find((key) => key in user);
   if (field) throw refusal(`context ${name}: ${field} is not supported; impersonate only by user name (as)`);
-  const tokenFile = user?.tokenFile;
-  return {
-    context: name,
-    contexts: names,
-    namespace: context.namespace?.trim(),
-    cluster: clusterOf(cluster),
-    user: user ? userOf(user) : {},
-    tokenFile,
-    credentials: tokenFile === undefined ? undefined : () => ({ token: readToken(tokenFile) }),
-  };
+  const { tokenFile, exec } = user;
+  config.clusters = [withCertificates(cluster)];
+  config.users = [withKeys(user)];
+  config.contexts = [{ ...context, user: user.name }];
+  if (tokenFile) replaceAuthentication(config, async (_, options) => setToken(options, readToken(tokenFile)));
+  return { config, tokenFile, exec };
 }
 
-/** Paths in it are relative to the file. @throws ConfigError */
-function loadFile(path: string): z.infer<typeof kubeconfigFile> {
+function loadFile(path: string): KubeConfig {
   let document: unknown;
   try {
-    const content = readInput(path, MAX_KUBECONFIG_BYTES).toString();
-    document = parse(content, { merge: true, logLevel: 'error' });
-    if (document === null) throw new Error('the input is empty');
+    document = loadYaml(readInput(path, MAX_KUBECONFIG_BYTES).toString());
   } catch (cause) {
     // The other lines of a YAML error quote the file, which may contain a token.
     throw new ConfigError(`cannot read the kubeconfig ${path}: ${(cause as Error).message.split('\n')[0]}`);
   }
-  const { success, data, error } = kubeconfigFile.safeParse(document);
+  const { success, data, error } = kubeconfigFile.safeParse(document ?? {});
   if (!success) {
     const [issue] = error.issues;
     throw new ConfigError(`${path} is not a kubeconfig: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
+  const config = new KubeConfig();
   const directory = dirname(resolve(path));
-  for (const { cluster } of data.clusters ?? []) makeAbsolute(cluster, ['certificate-authority'], directory);
-  for (const { user } of data.users ?? []) {
-    makeAbsolute(user, ['tokenFile', 'client-certificate', 'client-key'], directory);
-  }
-  return data;
+  // An incomplete entry elsewhere in the file does not affect the selected context.
+  config.loadFromString(JSON.stringify(data), { onInvalidEntry: 'filter' });
+  config.makePathsAbsolute(directory);
+  config.users = config.users.map((user): FileUser => {
+    const fields = data.users?.find(({ name }) => name === user.name)?.['user'] as FileUser | undefined;
+    return { ...fields, ...user, ...(fields?.tokenFile && { tokenFile: resolve(directory, fields.tokenFile) }) };
+  });
+  return config;
 }
 
-function makeAbsolute(fields: Record<string, unknown> | null | undefined, names: readonly string[], directory: string) {
-  for (const name of names) {
-    const path = fields?.[name];
-    if (fields && typeof path === 'string') fields[name] = resolve(directory, path);
-  }
-}
-
-function clusterOf(entry: ClusterFields): ApiCluster {
-  const server = (entry.server ?? '').replace(/\/+$/, '');
+/** KubeConfig refuses an API server without TLS, such as `kubectl proxy`. */
+function withCertificates({ caFile, ...cluster }: Cluster): Cluster {
   return {
-    server,
-    caData: dataOf('certificate-authority', entry['certificate-authority-data'], entry['certificate-authority']),
-    tlsServerName: entry['tls-server-name'],
-    skipTLSVerify: entry['insecure-skip-tls-verify'] === true,
-    proxyUrl: entry['proxy-url'],
+    ...cluster,
+    server: cluster.server.replace(/\/+$/, ''),
+    caData: dataOf('certificate-authority', cluster.caData, caFile),
+    skipTLSVerify: cluster.skipTLSVerify || cluster.server.startsWith('http:'),
   };
 }
 
-function userOf(entry: UserFields): ApiUser {
+function withKeys({ certFile, keyFile, ...user }: User): User {
   return {
-    token: entry.token,
-    username: entry.username,
-    password: entry.password,
-    certData: dataOf('client-certificate', entry['client-certificate-data'], entry['client-certificate']),
-    keyData: dataOf('client-key', entry['client-key-data'], entry['client-key']),
-    impersonateUser: entry.as,
-    exec: entry['exec'] ?? undefined,
-    authProvider: entry['auth-provider'] ?? undefined,
+    ...user,
+    certData: dataOf('client-certificate', user.certData, certFile),
+    keyData: dataOf('client-key', user.keyData, keyFile),
   };
 }
 
-function dataOf(field: string, data: string | undefined, file: string | undefined): string | undefined {
-  return data ?? (file && readCredential(field, file).toString('base64'));
+/** KubeConfig prefers the file to the data, and reads it for each request, without a limit. */
+function dataOf(field: string, data: string | undefined, file: string | undefined): string {
+  return data || (file ? readCredential(field, file).toString('base64') : '');
 }
 
 function readCredential(field: string, file: string): Buffer {
@@ -197,55 +148,48 @@ function readToken(file: string): string {
   return readCredential('tokenFile', file).toString().trim();
 }
 
-/** The connection of a kubeconfig. */
-export function accessOf(kubeconfig: Kubeconfig): ApiAccess {
-  const { cluster, user, context } = kubeconfig;
+/** Puts a bearer token into the headers of a request. */
+export function setToken(options: Parameters<ApplyAuthentication>[1], token: string): void {
+  options.headers = { ...options.headers, Authorization: `Bearer ${token}` };
+}
+
+/** KubeConfig applies added authenticators only to users with an auth-provider, and `token` after them. */
+export function replaceAuthentication(config: KubeConfig, applyAuthentication: ApplyAuthentication): void {
+  const authProvider = { name: 'plumbline' };
+  config.users = config.users.map(({ exec, token, ...user }) => ({ ...user, authProvider }));
+  config.addAuthenticator({ isAuthProvider: (user) => user.authProvider === authProvider, applyAuthentication });
+}
+
+/** The connection of a KubeConfig; credentials that expire are renewed. */
+export function accessOf(config: KubeConfig): ApiAccess {
+  const { server = '', proxyUrl } = config.getCurrentCluster() ?? {};
   return {
-    server: cluster.server,
+    server,
     async requestOptions() {
+      const options: RequestOptions = {};
       try {
-        const options = optionsOf(kubeconfig);
-        if (!cluster.proxyUrl && user.authProvider === undefined) return options;
-        const { throughLibrary } = await import('./kubeconfig-library.ts');
-        return await throughLibrary(kubeconfig, options);
+        await config.applyToHTTPSOptions(options);
       } catch (error) {
         if (error instanceof PlumblineError) throw error;
-        throw new ConfigError(`no credentials for context ${context}: ${(error as Error).message}`);
+        throw new ConfigError(`no credentials for context ${config.currentContext}: ${(error as Error).message}`);
       }
+      // Only this agent knows the proxy. Without a proxy the client's own agent keeps connections open.
+      const { agent, ...rest } = options;
+      return { ...rest, ...(proxyUrl && { agent }) } as ApiConnectionOptions;
     },
   };
 }
 
-function optionsOf({ cluster, user, credentials }: Kubeconfig): ApiConnectionOptions {
-  const { caData, tlsServerName, skipTLSVerify } = cluster;
-  const { token, cert, key } = credentials?.() ?? { token: user.token };
-  const decoded = (data: string | undefined) => (data === undefined ? undefined : Buffer.from(data, 'base64'));
-  const options = {
-    ca: decoded(caData),
-    cert: cert ?? decoded(user.certData),
-    key: key ?? decoded(user.keyData),
-    servername: tlsServerName,
-    rejectUnauthorized: skipTLSVerify ? false : undefined,
-    auth: user.username && `${user.username}:${user.password ?? ''}`,
-  };
-  const headers = {
-    ...(token && { Authorization: `Bearer ${token}` }),
-    ...(user.impersonateUser && { 'Impersonate-User': user.impersonateUser }),
-  };
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(given), headers };
-}
-
 /** The access of a daemon. @throws ConfigError as loadKubeconfig, and if the user has a credential plugin */
 export function kubeconfigAccess(file: string): DaemonAccess {
-  const kubeconfig = loadKubeconfig([file]);
-  const { user, tokenFile } = kubeconfig;
-  if (user.exec !== undefined) {
+  const { config, tokenFile, exec } = loadKubeconfig([file]);
+  if (exec) {
     throw new ConfigError(`${file}: credential plugins are not supported here; use a token or a client certificate`);
   }
+  const token = config.getCurrentUser()?.token;
   return {
-    ...accessOf(kubeconfig),
-    token: () => (tokenFile === undefined ? user.token : readToken(tokenFile)),
+    ...accessOf(config),
+    token: () => (tokenFile === undefined ? token : readToken(tokenFile)),
     tokenFile,
   };
 }

@@ -31,7 +31,7 @@ export function agentAt(url: string, requestTimeout: number = DEADLINE_SECONDS):
 
 /** Through the API server, by a port-forward to its pod: it listens on the node's loopback address. */
 export function agentOf(
-  { client, access, requestTimeout }: Pick<ClusterAccess, 'client' | 'access' | 'requestTimeout'>,
+  { client, config, requestTimeout }: Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>,
   node: string,
   port: number,
   open?: OpenPort,
@@ -48,7 +48,7 @@ export function agentOf(
     try {
       return {
         where,
-        ...(await getFromPod(access, { namespace: NAMESPACE, pod, port }, path, { requestTimeout, open })),
+        ...(await getFromPod(config, { namespace: NAMESPACE, pod, port }, path, { requestTimeout, open })),
       };
     } catch (error) {
       const { status, text } = forwardFailure(error);

@@ -16,7 +16,7 @@ const PATHS = {
 export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) => {
   if (kind === 'context') {
     const { findCluster } = await import('../support/connection.ts');
-    return [...findCluster({ kubeconfig }).contexts];
+    return findCluster({ kubeconfig }).contexts.map(({ name }) => name);
   }
   const flags = {
     requestTimeout: PATIENCE_SECONDS,

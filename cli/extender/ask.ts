@@ -30,7 +30,7 @@ const countedReplicas = z.object({
   status: z.object({ readyReplicas: z.number().nullish() }).nullish(),
 });
 
-type Cluster = Pick<ClusterAccess, 'client' | 'access' | 'requestTimeout'>;
+type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
 interface Place {
   readonly namespace: string;
@@ -82,7 +82,7 @@ async function askLeader(
   };
   try {
     const { status, text } = await getFromPod(
-      cluster.access,
+      cluster.config,
       target,
       `/explain?${new URLSearchParams(query)}`,
       cluster,

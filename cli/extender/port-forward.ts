@@ -2,8 +2,7 @@ import type { X509Certificate } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
 import { Duplex, PassThrough } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import { KubeConfig, PortForward } from '@kubernetes/client-node';
-import type { ApiAccess } from '../../kube/api-access.ts';
+import { type KubeConfig, PortForward } from '@kubernetes/client-node';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
 
@@ -15,7 +14,7 @@ export interface PodPort {
   readonly port: number;
 }
 
-export type OpenPort = (access: ApiAccess, target: PodPort, signal: AbortSignal) => Promise<Duplex>;
+export type OpenPort = (config: KubeConfig, target: PodPort, signal: AbortSignal) => Promise<Duplex>;
 
 /** A kubelet sends at most 32 KiB in one message. */
 const MAX_MESSAGE_BYTES = 1024 * 1024;
@@ -27,24 +26,24 @@ export interface PodRequestOptions {
 }
 
 /** Over a connection of its own. @throws KubeError with the refusal's status or 0; Error if the connection fails */
-export function getFromPod(access: ApiAccess, target: PodPort, path: string, options: PodRequestOptions = {}) {
-  return overPort(access, target, options, (stream) => getOver(stream, path));
+export function getFromPod(config: KubeConfig, target: PodPort, path: string, options: PodRequestOptions = {}) {
+  return overPort(config, target, options, (stream) => getOver(stream, path));
 }
 
 /** The certificate that a pod's TLS server presents for a name, trusted or not. @throws as `getFromPod` */
-export function certificateOfPod(access: ApiAccess, target: PodPort, name: string, options: PodRequestOptions = {}) {
-  return overPort(access, target, options, (stream) => presentedOver(stream, name));
+export function certificateOfPod(config: KubeConfig, target: PodPort, name: string, options: PodRequestOptions = {}) {
+  return overPort(config, target, options, (stream) => presentedOver(stream, name));
 }
 
 async function overPort<T>(
-  access: ApiAccess,
+  config: KubeConfig,
   target: PodPort,
   { requestTimeout = DEADLINE_SECONDS, open = openPortForward }: PodRequestOptions,
   use: (stream: Duplex) => Promise<T>,
 ): Promise<T> {
   const signal = AbortSignal.timeout(requestTimeout * 1000);
   try {
-    const stream = await open(access, target, signal);
+    const stream = await open(config, target, signal);
     try {
       return await use(stream);
     } finally {
@@ -103,10 +102,10 @@ interface Socket {
 }
 
 /** PortForward has no end and no deadline. @param signal closes it @throws KubeError, status 0 without one */
-async function openPortForward(access: ApiAccess, target: PodPort, signal: AbortSignal): Promise<Duplex> {
+async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
   const { namespace, pod, port } = target;
   const [toPod, fromPod, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
-  const forward = new PortForward(configOf(access, signal));
+  const forward = new PortForward(withLimits(config, signal));
   let socket: Socket;
   try {
     socket = (await forward.portForward(namespace, pod, [port], fromPod, errors, toPod)) as Socket;
@@ -123,13 +122,12 @@ async function openPortForward(access: ApiAccess, target: PodPort, signal: Abort
   return stream;
 }
 
-/** PortForward takes the options of its WebSocket from a KubeConfig. */
-function configOf(access: ApiAccess, signal: AbortSignal): KubeConfig {
-  const config = new KubeConfig();
-  config.loadFromClusterAndUser({ name: 'cluster', server: access.server, skipTLSVerify: false }, { name: 'user' });
-  return Object.assign(config, {
+/** KubeConfig gives the options of the WebSocket; PortForward has no parameter for them. */
+function withLimits(config: KubeConfig, signal: AbortSignal): KubeConfig {
+  return Object.assign(Object.create(config) as KubeConfig, {
     async applyToHTTPSOptions(options: object) {
-      Object.assign(options, await access.requestOptions(), { signal, maxPayload: MAX_MESSAGE_BYTES });
+      await config.applyToHTTPSOptions(options);
+      Object.assign(options, { signal, maxPayload: MAX_MESSAGE_BYTES });
     },
   });
 }

@@ -1,5 +1,5 @@
+import type { KubeConfig } from '@kubernetes/client-node';
 import { type Command, InvalidArgumentError } from 'commander';
-import type { ApiAccess } from '../../kube/api-access.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { objectName } from './arguments.ts';
@@ -15,8 +15,7 @@ export interface ClusterFlags {
 
 export interface ClusterAccess {
   readonly client: KubeClient;
-  /** For connections besides the client's. */
-  readonly access: ApiAccess;
+  readonly config: KubeConfig;
   readonly namespace: string;
   /** Context and server, for errors. */
   readonly place: string;
@@ -67,10 +66,10 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   // Reports invalid credentials before the first request.
   await access.requestOptions();
   const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, MAX_CONNECTIONS), flags);
-  const namespace = flags.namespace ?? config.namespace ?? 'default';
-  const place = `context ${config.context}, server ${access.server}`;
+  const namespace = flags.namespace ?? config.getContextObject(config.currentContext)?.namespace?.trim() ?? 'default';
+  const place = `context ${config.currentContext}, server ${access.server}`;
   try {
-    return await use({ client, access, namespace, place, requestTimeout: flags.requestTimeout });
+    return await use({ client, config, namespace, place, requestTimeout: flags.requestTimeout });
   } catch (error) {
     throw error instanceof KubeError ? new ClusterError(error, place) : error;
   } finally {

@@ -1,30 +1,28 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { isIPv6 } from 'node:net';
 import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { KubeConfig } from '@kubernetes/client-node';
 import * as z from 'zod';
-import { type ApiCluster, type Credentials, type Kubeconfig, loadKubeconfig } from '../../kube/kubeconfig.ts';
-import { MAX_CREDENTIAL_BYTES, readInput } from '../../runtime/input-file.ts';
+import { type Kubeconfig, loadKubeconfig, replaceAuthentication, setToken } from '../../kube/kubeconfig.ts';
 import { oneLine } from './errors.ts';
 import { CliError, EXIT } from './exit-status.ts';
+
+/** Import this file lazily: client-node costs a tenth of a second. */
 
 export type ClusterChoice = Partial<Record<'kubeconfig' | 'context' | 'as', string | undefined>>;
 
 /** Selects a cluster from flags and environment. @throws CliError, ConfigError */
-export function findCluster({ kubeconfig: path, context, as }: ClusterChoice): Kubeconfig {
+export function findCluster({ kubeconfig: path, context, as }: ClusterChoice): KubeConfig {
   const files = kubeconfigFiles(path);
-  const kubeconfig = files.length > 0 ? loadKubeconfig(files, context) : serviceAccount();
-  const { user, cluster } = kubeconfig;
-  const { exec } = user;
-  return {
-    ...kubeconfig,
-    ...(as !== undefined && { user: { ...user, impersonateUser: as } }),
-    ...(exec !== undefined && { credentials: pluginCredentials(exec as CredentialPlugin, cluster) }),
-  };
+  const kubeconfig = files.length > 0 ? loadKubeconfig(files, context) : undefined;
+  if (kubeconfig?.exec) addCredentialPlugin(kubeconfig);
+  const config = kubeconfig?.config ?? serviceAccount();
+  if (as !== undefined) config.users = config.users.map((user) => ({ ...user, impersonateUser: as }));
+  return config;
 }
 
-/** As kubectl: --kubeconfig, else KUBECONFIG without missing files, else the default. */
+/** As kubectl: --kubeconfig, else KUBECONFIG without missing files (loadFromDefault refuses them), else the default. */
 function kubeconfigFiles(kubeconfig: string | undefined): string[] {
   if (kubeconfig !== undefined) return [kubeconfig];
   const listed = filesInEnvironment();
@@ -35,12 +33,8 @@ function filesInEnvironment(): string[] {
   return (process.env.KUBECONFIG ?? '').split(delimiter).filter((path) => path !== '');
 }
 
-const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
-
-/** In a pod. @throws CliError outside of pods, and without the files of a service account */
-function serviceAccount(): Kubeconfig {
-  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port = '443' } = process.env;
-  if (host === undefined) {
+function serviceAccount(): KubeConfig {
+  if (process.env.KUBERNETES_SERVICE_HOST === undefined) {
     const listed = filesInEnvironment();
     const does = listed.length > 1 ? 'none of which exists' : 'which does not exist';
     const message =
@@ -49,26 +43,9 @@ function serviceAccount(): Kubeconfig {
         : 'no kubeconfig found: give --kubeconfig, set KUBECONFIG, or create ~/.kube/config';
     throw new CliError(EXIT.unreachable, message);
   }
-  const read = (name: string): Buffer => {
-    try {
-      return readInput(join(SERVICE_ACCOUNT, name), MAX_CREDENTIAL_BYTES);
-    } catch (error) {
-      const { message } = error as Error;
-      throw new CliError(EXIT.unreachable, `cannot read ${name} of the service account: ${message}; give --kubeconfig`);
-    }
-  };
-  return {
-    context: 'of the service account',
-    contexts: [],
-    namespace: existsSync(join(SERVICE_ACCOUNT, 'namespace')) ? read('namespace').toString().trim() : undefined,
-    cluster: {
-      server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
-      caData: read('ca.crt').toString('base64'),
-      skipTLSVerify: false,
-    },
-    user: {},
-    credentials: () => ({ token: read('token').toString().trim() }),
-  };
+  const config = new KubeConfig();
+  config.loadFromCluster();
+  return config;
 }
 
 interface CredentialPlugin {
@@ -92,34 +69,36 @@ type ExecCredential = z.infer<typeof execCredential>['status'];
 
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
-/** Gets credentials from the plugin, and again when they have expired: `top --watch` may outlive a token. */
-function pluginCredentials(plugin: CredentialPlugin, cluster: ApiCluster): () => Credentials {
+/**
+ * Gets credentials from the plugin, and again when they have expired: `top --watch` may outlive a token. The runner of
+ * client-node passes no KUBERNETES_EXEC_INFO, and takes terminal and standard error away from the plugin: a login prompt
+ * is invisible and waits forever (ADR 0001).
+ */
+function addCredentialPlugin({ config, exec }: Kubeconfig): void {
   let credential: ExecCredential | undefined;
-  return () => {
+  replaceAuthentication(config, async (_, options) => {
     const expires = credential?.expirationTimestamp;
     if (credential === undefined || (expires && Date.parse(expires) <= Date.now())) {
-      credential = runPlugin(plugin, cluster);
+      credential = runPlugin(exec as CredentialPlugin, config.getCurrentCluster());
     }
     const { token, clientCertificateData, clientKeyData } = credential;
-    return {
-      token: token ?? undefined,
-      cert: clientCertificateData || undefined,
-      key: clientKeyData || undefined,
-    };
-  };
+    if (clientCertificateData) options.cert = clientCertificateData;
+    if (clientKeyData) options.key = clientKeyData;
+    if (token) setToken(options, token);
+  });
 }
 
 /**
  * Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins
  * @throws CliError if the plugin is missing, fails or prints something else
  */
-function runPlugin(plugin: CredentialPlugin, cluster: ApiCluster): ExecCredential {
+function runPlugin(plugin: CredentialPlugin, cluster: ReturnType<Kubeconfig['config']['getCurrentCluster']>) {
   const { command, args, env, apiVersion, installHint, provideClusterInfo } = plugin;
   const clusterInfo = {
-    server: cluster.server,
-    'certificate-authority-data': cluster.caData,
-    'tls-server-name': cluster.tlsServerName,
-    'insecure-skip-tls-verify': cluster.skipTLSVerify || undefined,
+    server: cluster?.server,
+    'certificate-authority-data': cluster?.caData || undefined,
+    'tls-server-name': cluster?.tlsServerName,
+    'insecure-skip-tls-verify': cluster?.skipTLSVerify || undefined,
   };
   const spec = { interactive: process.stdin.isTTY === true, ...(provideClusterInfo && { cluster: clusterInfo }) };
   const variables = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));

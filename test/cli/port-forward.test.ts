@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import { KubeConfig } from '@kubernetes/client-node';
 import { WebSocketServer } from 'ws';
 import { askInCluster, type ExtenderResponse } from '../../cli/extender/ask.ts';
-import type { ApiAccess } from '../../kube/api-access.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
@@ -82,9 +82,9 @@ const CASES: readonly Case[] = [
 const REASONS: Readonly<Record<number, string>> = { 403: 'Forbidden', 404: 'Not Found', 500: 'Internal Server Error' };
 
 interface StandIn {
-  readonly access: ApiAccess;
+  readonly config: KubeConfig;
   /** With another tls-server-name. */
-  readonly accessOf: (servername: string) => ApiAccess;
+  readonly configOf: (tlsServerName: string) => KubeConfig;
   readonly requests: { readonly url: string; readonly headers: IncomingHttpHeaders; text: string }[];
   /** Open connections. */
   readonly open: ReadonlySet<Socket>;
@@ -132,16 +132,22 @@ async function standIn(serve: Serve | Refuse, tls = false): Promise<StandIn> {
   });
   const { port } = server.address() as AddressInfo;
   const client = authority.issue(['client']);
-  const accessOf = (servername: string): ApiAccess => ({
-    server: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
-    requestOptions: () => ({
-      headers: { Authorization: 'Bearer secret' },
-      ...(tls && { ca: authority.cert, servername, cert: client.cert, key: client.key }),
-    }),
-  });
+  const encode = (pem: string) => Buffer.from(pem).toString('base64');
+  const configOf = (tlsServerName: string): KubeConfig => {
+    const config = new KubeConfig();
+    const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`;
+    const user = { name: 'me', token: 'secret' };
+    if (tls) {
+      config.loadFromClusterAndUser(
+        { name: 'one', server: url, caData: encode(authority.cert), tlsServerName, skipTLSVerify: false },
+        { ...user, certData: encode(client.cert), keyData: encode(client.key) },
+      );
+    } else config.loadFromClusterAndUser({ name: 'one', server: url, skipTLSVerify: true }, user);
+    return config;
+  };
   return {
-    access: accessOf('kubernetes.example'),
-    accessOf,
+    config: configOf('kubernetes.example'),
+    configOf,
     requests,
     open,
     async stop() {
@@ -171,8 +177,8 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
   this.timeout(300_000);
   let server: StandIn;
   afterEach(() => server.stop());
-  const ask = (client = clientOf(LEASE), access = server.access) =>
-    askInCluster({ client: client as KubeClient, access }, { pod: 'a/b' });
+  const ask = (client = clientOf(LEASE), config = server.config) =>
+    askInCluster({ client: client as KubeClient, config }, { pod: 'a/b' });
   const why = (response: ExtenderResponse) => ('missing' in response ? response.why : 'it answered');
 
   for (const [title, serve, expected] of CASES) {
@@ -211,7 +217,7 @@ describe('a request to the extender in kube-scheduler’s pod', function () {
 
   it('is not sent to a server with another certificate', async () => {
     server = await standIn(403, true);
-    const response = await ask(clientOf(LEASE), server.accessOf('another.example'));
+    const response = await ask(clientOf(LEASE), server.configOf('another.example'));
     assert.match(why(response), /Hostname\/IP does not match/);
     assert.deepEqual(server.requests, []);
   });

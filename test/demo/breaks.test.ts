@@ -225,9 +225,9 @@ describe('one thing that breaks', function () {
 
   before(async () => {
     stage = await startOutageStage(createEmbeddedCluster);
-    const access = accessOf(findCluster({ kubeconfig: stage.kubeconfig }));
-    const client = createKubeClient(access, 'test');
-    const commands = new Commands({ client, access, namespace: DEMO_NAMESPACE, place: '' });
+    const config = findCluster({ kubeconfig: stage.kubeconfig });
+    const client = createKubeClient(accessOf(config), 'test');
+    const commands = new Commands({ client, config, namespace: DEMO_NAMESPACE, place: '' });
     const isClean = async () => ((await commands.doctor()).length === 0 ? true : undefined);
     try {
       await until('a cluster without findings', MARGIN_SECONDS, isClean);

@@ -75,7 +75,7 @@ export interface Presented {
 
 /** The certificate of each replica that answers. @returns `forbidden` without pods/portforward */
 export async function presentedCertificates(
-  { access, requestTimeout }: ClusterAccess,
+  { config, requestTimeout }: ClusterAccess,
   pods: Read<readonly SystemPod[]>,
 ): Promise<Read<readonly Presented[]>> {
   if (pods.missing !== undefined) return pods;
@@ -87,7 +87,7 @@ export async function presentedCertificates(
     replicas.map(async ({ metadata: { name = '' } }): Promise<readonly Presented[] | 'forbidden'> => {
       const target = { namespace: NAMESPACE, pod: name, port: 8443 };
       try {
-        return [{ pod: name, certificate: await certificateOfPod(access, target, server, { requestTimeout }) }];
+        return [{ pod: name, certificate: await certificateOfPod(config, target, server, { requestTimeout }) }];
       } catch (error) {
         // A replica that does not answer is the finding of the review and of its readiness.
         return forwardFailure(error).status === 403 ? 'forbidden' : [];
