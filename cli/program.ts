@@ -2,6 +2,7 @@ import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { ArgumentError, EXIT, type ExitStatus } from './support/exit-status.ts';
 import { printLines, printMessage } from './support/output.ts';
+import { reflow, terminalOf } from './support/terminal.ts';
 
 const AFTER = `
 Exit status: 0 done, 1 done and something is wrong, 2 wrong flags or input, 3 the cluster cannot be queried,
@@ -75,7 +76,7 @@ export async function createProgram(name: string, isMeant: (command: string) => 
       .configureOutput({
         outputError: () => undefined,
         writeErr: () => undefined,
-        writeOut: (text) => printLines(text.replace(/\n$/, '').split('\n')),
+        writeOut: (text) => printLines(reflow(text.replace(/\n$/, '').split('\n'), terminalOf(process.stdout).width)),
       });
   }
   return program;
@@ -101,6 +102,9 @@ export async function runProgram(name: string, args: readonly string[]): Promise
     running = command;
   });
   try {
+    if (first === 'help' && second !== '' && !COMMANDS.some((command) => command.name === second)) {
+      throw new ArgumentError(`unknown command '${second}'`);
+    }
     if (args.length === 0) {
       program.outputHelp();
       return EXIT.ok;

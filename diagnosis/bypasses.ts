@@ -8,7 +8,7 @@ import { NETWORKS_ANNOTATION } from '../model/networks/attachments.ts';
 import type { PlacementNeeds } from '../model/placement/needs.ts';
 import { isExclusive } from '../model/placement/preferences.ts';
 import type { PodShape } from '../model/shapes.ts';
-import type { Cause, VmFacts } from './facts.ts';
+import { type Cause, type VmFacts, whileOff } from './facts.ts';
 import { type Named, plumbline, remedy, startAgain } from './remedy.ts';
 
 export const schedulerOf = ({ spec }: PodShape): string => spec.schedulerName || DEFAULT_SCHEDULER;
@@ -54,13 +54,13 @@ function withoutDevice(named: Named, pod: PodShape): Cause[] {
 }
 
 /** A launcher that opts in always has a decision, which has the reason if it is not padded. */
-function unseen(named: Named, pod: PodShape, needs: PlacementNeeds): Cause[] {
+function unseen(facts: VmFacts, pod: PodShape, needs: PlacementNeeds): Cause[] {
   if (recognizeLauncher(pod).kind !== 'launcher') return [];
   const omission = unpadded(pod, needs) ?? undecided(pod, needs);
   if (omission === undefined) return [];
   const [reason, what] = omission;
-  const text = `the webhook did not see this launcher: ${what}`;
-  const again = startAgain(named, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'));
+  const text = `the webhook did not see this launcher: ${what}${whileOff(facts)}`;
+  const again = startAgain(facts, 'start the VM again once the webhook works', plumbline('doctor', 'webhook'));
   return [{ reason, text, remedies: [again] }];
 }
 
@@ -68,11 +68,11 @@ type Unseen = readonly ['WebhookMissed' | 'NotDecided', string];
 
 function unpadded(pod: PodShape, needs: PlacementNeeds): Unseen | undefined {
   if (!isExclusive(needs) || !wantsWholeCores(pod.metadata) || decidedOf(pod.metadata) !== undefined) return undefined;
-  const odd = needs.request.containers.find(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
-  const half =
-    odd &&
-    `${odd.name} asks for ${cpusText(odd.cpus)}, which ${odd.cpus === 1 ? 'is not a whole core' : 'are not whole cores'}`;
-  return ['WebhookMissed', ['it has no decision annotation', half].filter(Boolean).join(', and ')];
+  const odd = needs.request.containers.filter(({ kind, cpus }) => kind !== 'init' && cpus % 2 !== 0);
+  const halves = odd.map(({ name, cpus }) => {
+    return `${name} asks for ${cpusText(cpus)}, which ${cpus === 1 ? 'is not a whole core' : 'are not whole cores'}`;
+  });
+  return ['WebhookMissed', ['it has no decision annotation', ...halves].join(', and ')];
 }
 
 /** The pod asks for networks or a mask and has no decision. For a running pod the agent's report about the mask counts instead. */

@@ -105,6 +105,8 @@ export interface VmFacts {
   readonly pod?: PodShape | undefined;
   readonly node?: NodeStateFacts | undefined;
   readonly scheduler?: SchedulerFacts | undefined;
+  /** Why the API server does not call the webhook now; undefined: it does, or that is unknown. */
+  readonly webhooksOff?: string | undefined;
   readonly search?: SearchFacts | undefined;
   /** Nodes whose agents are silent; only used without `search`. */
   readonly silent?: ReadonlySet<string> | undefined;
@@ -121,6 +123,10 @@ export interface VmFacts {
       }
     | undefined;
 }
+
+/** For the text of a launcher that the webhook did not see. */
+export const whileOff = ({ webhooksOff }: Pick<VmFacts, 'webhooksOff'>): string =>
+  webhooksOff === undefined ? '' : ` (the webhook is now ${webhooksOff})`;
 
 export interface Cause {
   readonly reason: Reason;

@@ -80,6 +80,9 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   return { source: 'reports', nodes: opinions, notes: notesOf(isExclusive(needs), nodes, byName, unusable, silent) };
 }
 
+/** Nodes that a note names. */
+const MAX_NAMED = 3;
+
 function notesOf(
   exclusive: boolean,
   nodes: readonly ExplainedNode[],
@@ -89,8 +92,10 @@ function notesOf(
 ): string[] {
   if (!exclusive) return [];
   const mute = nodes.filter(({ metadata }) => !byName.has(metadata.name ?? '') && !unusable.has(metadata.name ?? ''));
-  const some = (names: readonly string[]) => names.slice(0, 3).join(', ') + (names.length > 3 ? ' …' : '');
-  const notes = [...unusable].slice(0, 1).map(([node, why]) => `node ${node}: ${why}`);
+  const some = (names: readonly string[]) =>
+    names.slice(0, MAX_NAMED).join(', ') + (names.length > MAX_NAMED ? ' …' : '');
+  const notes = [...unusable].slice(0, MAX_NAMED).map(([node, why]) => `node ${node}: ${why}`);
+  if (unusable.size > MAX_NAMED) notes.push(`${unusable.size - MAX_NAMED} more reports are not used`);
   if (silent.size > 0) {
     const agents = countText(silent.size, 'agent has', 'agents have');
     const reports = silent.size === 1 ? 'its report is' : 'their reports are';

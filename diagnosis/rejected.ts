@@ -1,6 +1,6 @@
 import { wantsWholeCores } from '../model/launcher/annotation.ts';
 import type { PodShape } from '../model/shapes.ts';
-import type { Cause, RejectionFacts, VmFacts } from './facts.ts';
+import { type Cause, type RejectionFacts, type VmFacts, whileOff } from './facts.ts';
 import { addAnnotation, plumbline, readEvents, remedy, startAgain } from './remedy.ts';
 
 const IF_AGAIN =
@@ -57,7 +57,8 @@ export function rejectedBefore(facts: VmFacts): Cause | undefined {
   const times = failures > 1 ? ` (${failures} times in a row)` : '';
   const { reason, message } = rejection;
   const why = `the kubelet${of(rejection.node)} rejected its launcher (${reason}): ${message}`;
-  return { ...judged, text: `${why}; KubeVirt has deleted it${times}${next}` };
+  const off = judged.reason === 'UnpaddedRejected' ? whileOff(facts) : '';
+  return { ...judged, text: `${why}${off}; KubeVirt has deleted it${times}${next}` };
 }
 
 export function failedPod(facts: VmFacts, pod: PodShape): Cause {

@@ -23,19 +23,27 @@ export function schedulerRefusal(
     return { node: name, fits: false, kind, text, detail };
   };
   if (!selectsNode(pod.spec, { name, label: (key) => labels[key] })) {
-    const missed = Object.entries(pod.spec.nodeSelector ?? {}).find(([key, value]) => labels[key] !== value);
-    if (missed === undefined) {
+    const missed = Object.entries(pod.spec.nodeSelector ?? {}).filter(([key, value]) => labels[key] !== value);
+    if (missed.length === 0) {
       const detail = 'its labels do not match the required node affinity';
       return refuse('not-selected', 'outside the pod’s node affinity', detail);
     }
-    const text = `no label ${missed.join('=')}`;
+    const text = `no label ${missed.map((entry) => entry.join('=')).join(', ')}`;
     return refuse('not-selected', text, `it has ${text}`);
   }
-  const taint = filteringTaints(node.spec ?? {}).find((each) => !toleratesAll(pod.spec.tolerations, [each]));
-  if (taint === undefined) return undefined;
-  if (taint.key === CORDON.key) return refuse('cordoned', 'cordoned', `cordoned; kubectl uncordon ${name}`);
-  if (NOT_READY.includes(taint.key)) return refuse('not-ready', 'node is not ready', `taint ${taint.key}`);
-  return refuse('tainted', `taint ${taint.key}:${taint.effect} is not tolerated`);
+  const taints = filteringTaints(node.spec ?? {}).filter((each) => !toleratesAll(pod.spec.tolerations, [each]));
+  if (taints.length === 0) return undefined;
+  const isCordoned = taints.some(({ key }) => key === CORDON.key);
+  const unready = taints.find(({ key }) => NOT_READY.includes(key));
+  // Those that stay after the node was uncordoned and is ready.
+  const lasting = taints.filter((taint) => taint.key !== CORDON.key && !NOT_READY.includes(taint.key));
+  if (lasting.length > 0) {
+    const names = lasting.map(({ key, effect }) => `${key}:${effect}`).join(', ');
+    const text = lasting.length === 1 ? `taint ${names} is not tolerated` : `taints ${names} are not tolerated`;
+    return refuse('tainted', isCordoned ? `${text}, and cordoned` : text);
+  }
+  if (unready !== undefined) return refuse('not-ready', 'node is not ready', `taint ${unready.key}`);
+  return refuse('cordoned', 'cordoned', `cordoned; kubectl uncordon ${name}`);
 }
 
 /** By the requests of its pods; undefined if it has enough. @param others pods that count on the node */

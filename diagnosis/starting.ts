@@ -46,8 +46,9 @@ export function startingPod(facts: VmFacts, pod: PodShape): Cause {
   if (cannotStart !== undefined && isPlaceLost(cannotStart) && isUntouched(facts, pod)) {
     return { reason: 'PlaceLost', text: `it has not started: ${cannotStart}`, remedies: [deletePod(facts, name)] };
   }
-  const pending = waiting.find(({ reason }) => reason && !['PodInitializing', 'ContainerCreating'].includes(reason));
-  const explanation = pending ? `${pending.reason}: ${pending.message ?? ''}` : sandbox;
+  const pending = waiting.filter(({ reason }) => reason && !['PodInitializing', 'ContainerCreating'].includes(reason));
+  const texts = new Set(pending.map(({ reason, message }) => `${reason}: ${message ?? ''}`));
+  const explanation = texts.size > 0 ? [...texts].join('; ') : sandbox;
   const text = `it is on ${at} and has not started: ${explanation ?? 'its containers are being created'}`;
   if (explanation === undefined) return { reason: 'Starting', text, remedies: [] };
   return { reason: 'ContainerWaiting', text, remedies: [readEvents(facts, name, 'see its Events')] };

@@ -1,4 +1,5 @@
 import { countText } from '../model/amounts.ts';
+import { few } from '../model/errors.ts';
 import { SCHEDULER } from '../model/names.ts';
 import type { PodShape } from '../model/shapes.ts';
 import { schedulerOf } from './bypasses.ts';
@@ -120,13 +121,24 @@ function summaryOf(message: string): string {
   return `kube-scheduler: ${reasons.length > 1 ? noneOf(nodes, closest) : every(Number(nodes), closest)}`;
 }
 
+/** Reasons in one line, and characters of each. */
+const MAX_DETAILS = 3;
+const MAX_DETAIL_CHARACTERS = 256;
+
 function searchText({ groups, nodes }: SearchFacts): string {
   if (nodes === 0) return 'the cluster has no nodes';
   const fits = groups.filter(({ kind }) => kind === 'fits').reduce((sum, { count }) => sum + count, 0);
   if (fits > 0) return `it is pending although ${fits} of ${countText(nodes, 'node')} could run it`;
-  const unknown = groups.find(({ kind }) => kind === 'not-predicted');
-  if (unknown !== undefined)
-    return `no node is predicted to take it; ${unknown.count} of ${countText(nodes, 'node')} cannot be predicted: ${unknown.detail}`;
+  const unknown = groups.filter(({ kind }) => kind === 'not-predicted');
+  if (unknown.length > 0) {
+    const count = unknown.reduce((sum, group) => sum + group.count, 0);
+    const details = few(
+      unknown.map(({ detail }) => detail),
+      MAX_DETAILS,
+      MAX_DETAIL_CHARACTERS,
+    ).join('; ');
+    return `no node is predicted to take it; ${count} of ${countText(nodes, 'node')} cannot be predicted: ${details}`;
+  }
   const [first] = groups;
   if (groups.length === 1) return every(nodes, first?.text ?? '');
   return noneOf(nodes, first?.text ?? '');

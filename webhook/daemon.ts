@@ -1,5 +1,6 @@
 import { apiAccess } from '../kube/api-access.ts';
 import { createKubeClient } from '../kube/client.ts';
+import { few } from '../model/errors.ts';
 import type { NetworkRef } from '../model/networks/attachments.ts';
 import type { ConfiguredContext } from '../model/networks/context.ts';
 import type { ReportFault } from '../model/report/check.ts';
@@ -95,20 +96,28 @@ export async function createWebhook(
   });
 }
 
+/** Reasons in one line of the log, and characters of each. */
+const MAX_REASONS = 5;
+const MAX_REASON_CHARACTERS = 256;
+
 function quarantineLog(metrics: WebhookMetrics, log: WebhookLogger) {
   let lastNodes = '';
   const durations = new Durations();
   return (faults: ReadonlyMap<string, ReportFault>): void => {
     metrics.quarantinedReports.set(faults.size);
-    const [first] = faults;
     const nodes = [...faults.keys()].slice(0, 10).join(',');
     if (nodes === lastNodes) return;
     lastNodes = nodes;
-    if (first === undefined) {
+    if (faults.size === 0) {
       log.info(durations.end(''), 'all node reports accepted');
       return;
     }
     durations.begin('');
-    log.warn({ nodes, reports: faults.size, reason: first[1].message }, 'implausible node reports ignored');
+    const reasons = few(
+      [...new Set([...faults.values()].map(({ message }) => message))],
+      MAX_REASONS,
+      MAX_REASON_CHARACTERS,
+    );
+    log.warn({ nodes, reports: faults.size, reason: reasons.join('; ') }, 'implausible node reports ignored');
   };
 }

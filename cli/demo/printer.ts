@@ -1,5 +1,5 @@
 import { print, printLines } from '../support/output.ts';
-import { joinParts, type Line, paint } from '../support/terminal.ts';
+import { joinParts, type Line, paint, terminalOf, wrap } from '../support/terminal.ts';
 
 export interface StepReport {
   readonly step: string;
@@ -11,6 +11,14 @@ export interface StepReport {
 
 export type Printer = ReturnType<typeof createPrinter>;
 
+const width = () => Math.max(40, terminalOf(process.stdout).width);
+
+const dimmed = (text: string): Line[] => wrap(`… ${text}`, width(), '  ', '    ').map((line) => [paint('dim', line)]);
+
+/** A line with parts is made for a screen: a map, or a table. */
+const indented = (line: Line): Line[] =>
+  typeof line === 'string' && !line.startsWith(' ') ? wrap(line, width(), '  ') : [joinParts(['  ', line])];
+
 export function createPrinter(json: boolean) {
   const reports: StepReport[] = [];
   const faults = new Set<string>();
@@ -19,14 +27,14 @@ export function createPrinter(json: boolean) {
   };
   return {
     title: (text: string) => printText('', [paint('bold', text)]),
-    progress: (text: string) => printText([paint('dim', `  … ${text}`)]),
+    progress: (text: string) => printText(...dimmed(text)),
     /** Once: what fails is tried again. */
     fault(text: string) {
       if (faults.has(text)) return;
       faults.add(text);
-      printText([paint('dim', `  … ${text}`)]);
+      printText(...dimmed(text));
     },
-    lines: (lines: readonly Line[]) => printText(...lines.map((line) => joinParts(['  ', line]))),
+    lines: (lines: readonly Line[]) => printText(...lines.flatMap(indented)),
     step(report: StepReport) {
       reports.push(report);
       const time = paint('dim', `(${report.seconds.toFixed(1)} s)`);

@@ -2,6 +2,7 @@ import { asksOf } from '../../diagnosis/asks.ts';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
 import { podState } from '../../diagnosis/launcher.ts';
 import { deadDpu, type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
+import type { Reason } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import {
   eventFacts,
@@ -23,6 +24,7 @@ import { cellsTouched } from '../../model/placement/networks.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { readAgentLeases, readHost, readOne, undefinedIfForbidden } from '../support/lists.ts';
+import { readWebhooksOff } from '../support/webhooks-off.ts';
 import { type ExtenderChoice, searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
 
@@ -56,7 +58,9 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
   const waiting = byUid(waitingLauncher(stateWith()));
   const search = waiting && (await searchNodes(cluster, waiting, choice, now));
   const extenderAway = search === undefined ? scheduler?.extenderAway : search.extenderAway;
-  const state = stateWith({ scheduler: { ...scheduler, extenderAway }, search });
+  const known = { scheduler: { ...scheduler, extenderAway }, search };
+  const seen = stateWith(known);
+  const state = isUnseen(seen) ? stateWith({ ...known, webhooksOff: await readWebhooksOff(cluster.client) }) : seen;
   const pod = byUid(state.launcher);
   const place = pod && places.get(pod);
   const asks = pod && asksOf(pod, subject.vmi);
@@ -78,6 +82,11 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     events: recentEvents(subject, now),
   };
 }
+
+const UNSEEN: readonly Reason[] = ['WebhookMissed', 'NotDecided', 'UnpaddedRejected'];
+
+const isUnseen = ({ reason, causes }: VmState): boolean =>
+  [reason, ...causes.map((cause) => cause.reason)].some((one) => UNSEEN.includes(one));
 
 function stateData(life: VmState, nameOf: (uid: string | undefined) => string | undefined) {
   const { state, verdict, reason, text, causes, remedies } = life;

@@ -128,9 +128,11 @@ function groupLines({ nodes }: Explanation, columns: number, wide: boolean): Lin
   const lines = visible.flatMap((group): Line[] => {
     const { count, text, detail, kind } = group;
     const head = [`  ${String(count).padStart(digits)}  `, paint(kind === 'fits' ? 'green' : undefined, text)];
-    const names = wide ? wrap(group.nodes, width, indent) : [cutLine(indent + someNames(group.nodes), columns)];
-    if (detail === text) return [head, ...names];
-    return [head, ...wrap(`${group.nodes[0]}: ${detail}`, width, indent), ...(count === 1 ? [] : names)];
+    const namesOf = (nodes: readonly string[], before: string) =>
+      wide ? wrap(nodes, width, indent + before) : [cutLine(indent + before + someNames(nodes), columns)];
+    if (detail === text) return [head, ...namesOf(group.nodes, '')];
+    const [first = '', ...others] = group.nodes;
+    return [head, ...wrap(`${first}: ${detail}`, width, indent), ...(count === 1 ? [] : namesOf(others, 'also '))];
   });
   const left = nodes.slice(visible.length);
   const more = left.reduce((sum, { count }) => sum + count, 0);

@@ -94,8 +94,9 @@ function verdictOn(nodeClass: Class, demand: Demand): NodeVerdict {
 function missingDevice({ needs }: Demand, { devices }: PlacementHost): Refused | undefined {
   const resources = needs.request.containers.flatMap((container) => [...container.devices.keys()]);
   const isMissing = (name: string) => isReportedResource(name) && devices?.every(({ resource }) => resource !== name);
-  const missing = resources.find(isMissing);
-  return missing === undefined ? undefined : refuse('other', `${missing} is not on the node`);
+  const missing = [...new Set(resources)].filter(isMissing);
+  if (missing.length === 0) return undefined;
+  return refuse('other', `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not on the node`);
 }
 
 function bestOf(classes: ReadonlyMap<string, Class>, demand: Demand): Class | undefined {

@@ -7,21 +7,15 @@ import { type Vm, vmsOf } from '../../diagnosis/vms.ts';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { byName } from '../../model/lists.ts';
-import { NAMESPACE, PREDICTION_DIFFERS, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
-import { type Read, settled, tolerant } from '../doctor/facts/facts.ts';
-import { deployment, roleBinding, type WebhookConfiguration, webhookConfiguration } from '../doctor/facts/objects.ts';
+import { NAMESPACE, PREDICTION_DIFFERS, WEBHOOK } from '../../model/names.ts';
+import { settled, tolerant } from '../doctor/facts/facts.ts';
+import { deployment } from '../doctor/facts/objects.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { notFound } from '../support/exit-status.ts';
 import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
-import {
-  readAgentLeases,
-  readAll,
-  readIfAllowed,
-  readOne,
-  readTopologies,
-  undefinedIfForbidden,
-} from '../support/lists.ts';
+import { readAgentLeases, readAll, readIfAllowed, readTopologies, undefinedIfForbidden } from '../support/lists.ts';
+import { readWebhooksOff } from '../support/webhooks-off.ts';
 
 /** A VM that waits, or runs with something to act upon. */
 export interface ListedVm {
@@ -44,7 +38,7 @@ const RECENT_MILLISECONDS = 3600 * 1000;
 export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespace: string | undefined, now: number) {
   const facts = await readStatusFacts(cluster.client, namespace, now);
   const { topologies, nodes, agents, machines, instances, launchers, migrations } = facts;
-  const { scheduler, cannotEvict, rejections, differences, deployments, mutating, webhookRequired } = facts;
+  const { scheduler, cannotEvict, rejections, differences, deployments, webhooksOff } = facts;
   if (namespace !== undefined && launchers.length === 0 && (machines ?? []).length === 0)
     await assertNamespace(cluster.client, namespace);
   const silent = [...(agents.value?.silent ?? [])].filter((name) =>
@@ -86,7 +80,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
         .filter((one) => one.status === 'False')
         .map(({ type, message }) => ({ node: metadata.name ?? '', condition: type, text: message })),
     ),
-    webhooksOff: webhooksOff(mutating, webhookRequired),
+    webhooksOff: webhooksOff === undefined ? [] : [{ webhook: WEBHOOK, text: webhooksOff }],
     mispredictions: (differences ?? [])
       .filter((event) => isVerified(event) && now - timeOf(event) < RECENT_MILLISECONDS)
       .filter(({ involvedObject }) => namespace === undefined || involvedObject.namespace === namespace)
@@ -108,24 +102,6 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
         : []),
     ],
   };
-}
-
-/** The match condition of the webhooks that are called only while this RoleBinding exists. */
-const GATED = 'required';
-const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
-const WEBHOOK_REQUIRED_PATH = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
-
-/** @param configurations undefined: not readable */
-function webhooksOff(
-  configurations: readonly WebhookConfiguration[] | undefined,
-  required: Read<unknown>,
-): { readonly webhook: string; readonly text: string }[] {
-  const own = configurations?.find(({ metadata }) => metadata.name === WEBHOOK);
-  if (configurations === undefined) return [];
-  if (own === undefined) return [{ webhook: WEBHOOK, text: 'its MutatingWebhookConfiguration does not exist' }];
-  const isGated = own.webhooks.some(({ matchConditions }) => matchConditions?.some(({ name }) => name === GATED));
-  if (!isGated || required.missing !== 'absent') return [];
-  return [{ webhook: WEBHOOK, text: `switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}` }];
 }
 
 /** @throws CliError if the namespace does not exist; KubeError */
@@ -151,8 +127,7 @@ async function readStatusFacts(client: KubeClient, namespace: string | undefined
     migrations: readIfAllowed(client, ...within(MIGRATIONS, namespace)),
     cannotEvict: tolerant(all(['CannotEvict', 'FailedToStart', 'EvictedBeforeStart'])),
     rejections: all(REJECTIONS),
-    mutating: readIfAllowed(client, `${ADMISSION}/mutatingwebhookconfigurations`, webhookConfiguration),
-    webhookRequired: tolerant(readOne(client, WEBHOOK_REQUIRED_PATH, roleBinding)),
+    webhooksOff: readWebhooksOff(client),
     differences: events(PREDICTION_DIFFERS),
     scheduler: readScheduler(client, now),
     deployments: readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, deployment),

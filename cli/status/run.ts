@@ -2,7 +2,7 @@ import { countText } from '../../model/amounts.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT } from '../support/exit-status.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';
-import { cutLine, type Line, paint, type Terminal, tableLines } from '../support/terminal.ts';
+import { cutLine, type Line, paint, someNames, type Terminal, tableLines } from '../support/terminal.ts';
 import { showRepeatedly } from '../support/watch.ts';
 import { type ClusterStatus, type ListedVm, readStatus } from './read.ts';
 
@@ -64,23 +64,30 @@ export function statusLines(
   } = status;
   const columns = wide ? Number.POSITIVE_INFINITY : width;
   const where = namespace === undefined ? 'in any namespace' : `in namespace ${namespace} (-A: all)`;
-  const section = (title: string, head: readonly string[], rows: readonly (readonly string[])[]): Line[] => {
+  const section = (
+    title: string,
+    head: readonly string[],
+    rows: readonly (readonly string[])[],
+    more: string[] = [],
+  ) => {
     if (rows.length === 0) return [];
-    return [[paint('bold', title)], ...tableLines(head, rows).map((line) => cutLine(`  ${line}`, columns)), ''];
+    const lines = [...tableLines(head, rows), ...more].map((line) => cutLine(`  ${line}`, columns));
+    return [[paint('bold', title)], ...lines, ''];
   };
-  const vms = (title: string, list: readonly ListedVm[]) =>
-    section(
-      title,
-      ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'],
-      list.map((vm) => [
-        namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
-        vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
-        vm.node ?? '-',
-        vm.reason,
-        vm.text,
-      ]),
-    );
-  const lines = [
+  const vms = (title: string, list: readonly ListedVm[]) => {
+    const { shown, more } = folded(list, wide ? Number.POSITIVE_INFINITY : MAX_EQUAL);
+    const rows = shown.map((vm) => [
+      namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
+      vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
+      vm.node ?? '-',
+      vm.reason,
+      vm.text,
+    ]);
+    return section(title, ['VM', 'SINCE', 'NODE', 'REASON', 'MESSAGE'], rows, more);
+  };
+  const faults = faultTexts(status);
+  const lines: Line[] = [
+    ...(faults.length === 0 ? [] : [[paint('red', cutLine(`Not working: ${faults.join('; ')}`, columns))], '']),
     ...vms(countText(waiting.length, 'VM does not run', 'VMs do not run'), waiting),
     ...vms(
       countText(notAsRequested.length, 'VM runs, but not as requested', 'VMs run, but not as requested'),
@@ -113,7 +120,7 @@ export function statusLines(
     ...section(
       countText(falseConditions.length, 'condition of a node is False', 'conditions of nodes are False'),
       ['NODE', 'CONDITION', 'MESSAGE'],
-      falseConditions.map(({ node, condition, text }) => [node, condition, text]),
+      nodesByCondition(falseConditions).map(({ nodes, condition, text }) => [someNames(nodes), condition, text]),
     ),
     ...section(
       countText(mispredictions.length, 'prediction was wrong', 'predictions were wrong'),
@@ -127,4 +134,44 @@ export function statusLines(
       ? [`no VM is waiting ${where}`]
       : [`plumbline explain vm/${first.name} -n ${first.namespace} shows what would help`];
   return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
+}
+
+/** VMs with the same reason and message that are listed by name; `-o wide` lists all. */
+const MAX_EQUAL = 10;
+
+function folded(list: readonly ListedVm[], most: number) {
+  const counts = new Map<string, number>();
+  const shown = list.filter(({ reason, text }) => {
+    const key = `${reason} ${text}`;
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    return count <= most;
+  });
+  const many = [...counts].filter(([, count]) => count > most);
+  return { shown, more: many.map(([key, count]) => `and ${count - most} more: ${key} (-o wide shows all)`) };
+}
+
+/** The parts that do not work, most of all first: what is wrong with VMs often follows from them. */
+function faultTexts(status: ClusterStatus): string[] {
+  const { webhooksOff, notReady, silentAgents, deadDpus, falseConditions } = status;
+  return [
+    ...webhooksOff.map(({ webhook, text }) => `${webhook} (${text})`),
+    ...notReady.map(({ deployment, text }) => `${deployment} (${text})`),
+    ...(silentAgents.length === 0 ? [] : [`the agent on ${someNames(silentAgents.map(({ node }) => node))} (silent)`]),
+    ...deadDpus.map(({ node, text }) => `the DPU of ${node} (${text})`),
+    ...nodesByCondition(falseConditions).map(
+      ({ nodes, condition, text }) => `${someNames(nodes)} (${condition} is False: ${text})`,
+    ),
+  ];
+}
+
+function nodesByCondition(conditions: ClusterStatus['falseConditions']) {
+  const groups = new Map<string, { readonly nodes: string[]; readonly condition: string; readonly text: string }>();
+  for (const { node, condition, text } of conditions) {
+    const key = `${condition} ${text}`;
+    const group = groups.get(key) ?? { nodes: [], condition, text };
+    group.nodes.push(node);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
 }

@@ -83,6 +83,26 @@ export function wrap(
   return [...lines, line];
 }
 
+/** Paragraphs at the width of the terminal. Lines that begin with a space are options and examples, and stay. */
+export function reflow(lines: readonly string[], width: number): string[] {
+  if (lines.every((line) => line.length <= width)) return [...lines];
+  const flowed: string[] = [];
+  let paragraph: string[] = [];
+  const end = () => {
+    if (paragraph.length > 0) flowed.push(...wrap(paragraph.join(' '), width));
+    paragraph = [];
+  };
+  for (const line of lines) {
+    if (line !== '' && !line.startsWith(' ')) paragraph.push(line);
+    else {
+      end();
+      flowed.push(line);
+    }
+  }
+  end();
+  return flowed;
+}
+
 /** Its text, then each command on an unbroken line, to copy. @param first prefix of the first line */
 export function remedyParagraph([text, ...commands]: RemedyLines, width: number, first: string): string[] {
   const indent = ' '.repeat(first.search(/\S/) + 4);

@@ -16,7 +16,7 @@ import {
   nearestBehaviour,
   onlyDescribed,
   PREDICTED_VERSIONS,
-  unpredictedGate,
+  unpredictedGates,
 } from './versions.ts';
 
 /** Option values are strings, as in the kubelet's own configuration. */
@@ -119,8 +119,8 @@ function describedOnly({ version, nearest, cpuManager, topologyManager, memoryMa
 }
 
 function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
-  const gate = unpredictedGate(config.version, config.featureGates);
-  if (gate !== undefined) throw new UnpredictableError(gate);
+  const gates = unpredictedGates(config.version, config.featureGates);
+  if (gates !== undefined) throw new UnpredictableError(gates);
   const policyText = config.topologyManager?.policy ?? 'none';
   const policy = TOPOLOGY_POLICIES.find((one) => one === policyText);
   const scope = config.topologyManager?.scope ?? 'container';

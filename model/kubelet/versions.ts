@@ -195,8 +195,8 @@ function behaviourAt(minor: number): Behaviour {
   return Object.assign({ ...OLDEST_BEHAVIOUR }, ...changes.map(({ behaviour }) => behaviour));
 }
 
-/** A gate that is on and not predicted: as configured, else by the version's default. @param gates by name, for tests */
-export function unpredictedGate(
+/** The gates that are on and not predicted: as configured, else by the version's default. @param gates by name, for tests */
+export function unpredictedGates(
   version: string,
   configured: Readonly<Record<string, boolean>> = {},
   gates = GATES,
@@ -204,8 +204,10 @@ export function unpredictedGate(
   const minor = minorOf(version) ?? 0;
   const isOn = ([name, { defaults }]: [string, Gate]) =>
     configured[name] ?? defaults.findLast(({ since }) => since <= minor)?.on ?? false;
-  const [name, gate] = Object.entries(gates).find(isOn) ?? [];
-  return gate && `the feature gate ${name} is on; ${gate.effect} not predicted`;
+  const texts = Object.entries(gates)
+    .filter(isOn)
+    .map(([name, { effect }]) => `the feature gate ${name} is on; ${effect} not predicted`);
+  return texts.length === 0 ? undefined : texts.join('; ');
 }
 
 /** The first change of a version that was not read in its source and that affects a kubelet with these settings. */

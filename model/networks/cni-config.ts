@@ -169,5 +169,5 @@ function fieldFault(conf: OvnConfig): string | undefined {
   for (const field of ['infrastructureSubnets', 'reservedSubnets', 'defaultGatewayIPs'] as const) {
     faults.push([!isLayer2 && conf[field] !== '', `${field} needs layer2`]);
   }
-  return faults.find(([isFault]) => isFault)?.[1];
+  return faults.flatMap(([isFault, text]) => (isFault ? [text] : [])).join('; ') || undefined;
 }

@@ -100,10 +100,12 @@ export function overlayNetworkMap(
 }
 
 function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
-  const foreign = ids.find((id) => !host.has(id));
-  if (foreign !== undefined) {
+  const foreign = [...new Set(ids)].filter((id) => !host.has(id));
+  if (foreign.length > 0) {
+    const [nodes, verb] = foreign.length === 1 ? ['node', 'is'] : ['nodes', 'are'];
+    const missing = cut(foreign.join(', '), MAX_CHARACTERS);
     throw new NetworkMapError(
-      `network map: NUMA node ${foreign} of ${cut(what, MAX_CHARACTERS)} is not on this host, which has ${host}`,
+      `network map: NUMA ${nodes} ${missing} of ${cut(what, MAX_CHARACTERS)} ${verb} not on this host, which has ${host}`,
     );
   }
   return CpuSet.of(ids);

@@ -98,7 +98,7 @@ const MAX_SELECTION_CHARACTERS = 16 * 1024;
 export function maskedVmOf(template: MaskedTemplate & { readonly spec: SelectingSpec }): MaskedVm | undefined {
   const { nodeSelector, affinity } = template.spec;
   const selection = { nodeSelector, affinity };
-  const [fault] = maskRefusals(template);
+  const fault = maskRefusals(template).join('; ') || undefined;
   const maskRequest = fault === undefined ? maskRequestOf(template.metadata) : undefined;
   if (fault === undefined && maskRequest === undefined) return undefined;
   if (selectionKey(selection).length <= MAX_SELECTION_CHARACTERS) return { maskRequest, fault, selection };

@@ -148,7 +148,11 @@ export function nextView(
     allocatable: answer?.allocatable ?? previous.allocatable,
     holds,
     isComplete,
-    sources: { checkpoint: checkpoint.problem, podResources: ofKubelet[0], claims: claims.problem },
+    sources: {
+      checkpoint: checkpoint.problem,
+      podResources: ofKubelet.join('; ') || undefined,
+      claims: claims.problem,
+    },
     problems,
     names,
   };

@@ -13,6 +13,8 @@ const ABSENT: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
 /** Set in memory alone: `unread`, since the file is not known; `unsaved`, since the last write failed. */
 export type StateFileMode = 'unread' | 'unsaved' | 'current';
 
+export type OnFileProblem = (path: string, problem: string | undefined) => void;
+
 export interface StateFileOptions<Value> {
   readonly path: string;
   readonly maxBytes: number;
@@ -28,6 +30,8 @@ export interface StateFileOptions<Value> {
   readonly merge?: (saved: Value | undefined, setMeanwhile: Value | undefined) => Value | undefined;
   /** Called once, when the file has been read: by `load`, or by a later attempt. It must not throw. */
   readonly onLoaded?: () => void;
+  /** Called when `problem` may have changed. It must not throw. */
+  readonly onProblem?: OnFileProblem | undefined;
   readonly log: AgentLogger;
 }
 
@@ -177,11 +181,13 @@ export class StateFile<Value> {
     this.#problem = undefined;
     this.#cancelRetry();
     this.#problems.recovered();
+    this.#options.onProblem?.(this.#options.path, undefined);
   }
 
   #failed(error: unknown, warning: Parameters<ProblemLog<AgentMessages>['failed']>[1]): void {
     this.#problem = `${this.#options.path}: ${errorText(error)}`;
     this.#problems.failed(error, warning);
+    this.#options.onProblem?.(this.#options.path, this.#problem);
     if (this.#signal?.aborted !== false) return;
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined;

@@ -3,7 +3,7 @@ import { formatGateState, type GateState, type ObservedLease } from '../../model
 import { resultOrNone } from '../../model/json.ts';
 import type { LeaseObservation } from '../../model/lease/observer.ts';
 import { readBounded } from '../files/bounded-file.ts';
-import { StateFile } from '../files/state-file.ts';
+import { type OnFileProblem, StateFile } from '../files/state-file.ts';
 import { machineSeconds } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
@@ -15,9 +15,9 @@ const MAX_STATE_BYTES = 64 * 1024;
  * as the last read of the Lease. End: a reboot, disabling the gate, and for the shim a day without an agent. What an
  * earlier agent wrote is never the new value: `readObservedLease` reads its part.
  */
-export function gateStateFile(path: string, log: AgentLogger): StateFile<GateState> {
-  const parse = () => undefined;
-  return new StateFile({ path, maxBytes: MAX_STATE_BYTES, permissions: 0o644, format: formatGateState, parse, log });
+export function gateStateFile(path: string, log: AgentLogger, onProblem?: OnFileProblem): StateFile<GateState> {
+  const text = { format: formatGateState, parse: () => undefined };
+  return new StateFile({ path, maxBytes: MAX_STATE_BYTES, permissions: 0o644, ...text, log, onProblem });
 }
 
 const stored = z.object({

@@ -160,6 +160,22 @@ export class Failures extends Listeners {
   }
 }
 
+/** Current problems as texts, by what has them. Owner: who sets a text. Age: as last set. End: `set` without a text. */
+export class Problems extends Listeners {
+  readonly #texts = new Map<string, string>();
+
+  get current(): readonly string[] {
+    return [...this.#texts.values()].sort();
+  }
+
+  readonly set = (subject: string, text: string | undefined): void => {
+    if (this.#texts.get(subject) === text) return;
+    if (text === undefined) this.#texts.delete(subject);
+    else this.#texts.set(subject, text);
+    this.notify();
+  };
+}
+
 /** Limits how often requested work runs: a busy source of requests must not keep the agent busy. */
 export class Throttle {
   readonly #work: () => void;

@@ -5,7 +5,7 @@ import { isObject } from '../../model/json.ts';
 import { type NetworkMap, networkMapFor } from '../../model/networks/network-map.ts';
 import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parseSaved } from '../files/bounded-file.ts';
-import { StateFile } from '../files/state-file.ts';
+import { type OnFileProblem, StateFile } from '../files/state-file.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
 export interface MapInUse {
@@ -41,8 +41,9 @@ const MAX_SAVED_BYTES = 1024 * 1024;
 export class MapMemory {
   readonly #file: StateFile<LastMap>;
 
-  constructor(path: string, log: AgentLogger) {
-    this.#file = new StateFile({ path, maxBytes: MAX_SAVED_BYTES, format: lastMapText, parse: parseLastMap, log });
+  constructor(path: string, log: AgentLogger, onProblem?: OnFileProblem) {
+    const text = { format: lastMapText, parse: parseLastMap };
+    this.#file = new StateFile({ path, maxBytes: MAX_SAVED_BYTES, ...text, log, onProblem });
   }
 
   /** Call it at the start of each run of the duty. */

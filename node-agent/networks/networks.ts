@@ -4,6 +4,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import type { Host } from '../../model/host.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import { everyTick } from '../../runtime/time.ts';
+import type { OnFileProblem } from '../files/state-file.ts';
 import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
 import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
@@ -35,6 +36,7 @@ export interface NetworksDeps {
   readonly networkMap: string | undefined;
   /** The file of the last good map. */
   readonly lastMap: string;
+  readonly onFileProblem?: OnFileProblem;
   /** The node's labels. @throws KubeError */
   readonly labels: (signal: AbortSignal) => Promise<Readonly<Record<string, string>>>;
   readonly log: AgentLogger;
@@ -62,7 +64,7 @@ export class Networks extends Listeners {
     this.#deps = deps;
     this.#switch = new SwitchReading(deps.log);
     this.#map = new MapSource({ file: deps.networkMap, readLabels: deps.labels, log: deps.log });
-    this.#mapMemory = new MapMemory(deps.lastMap, deps.log);
+    this.#mapMemory = new MapMemory(deps.lastMap, deps.log, deps.onFileProblem);
     this.#log = new NetworksLog(deps.log);
   }
 

@@ -7,7 +7,7 @@ import { readBounded } from '../files/bounded-file.ts';
 import { commandLineOf, commOf, identityOf, parentOf, processUserOf, startOf } from '../processes/proc.ts';
 
 export const OVS_DAEMONS = ['ovs-vswitchd', 'ovsdb-server'] as const;
-type OvsDaemonName = (typeof OVS_DAEMONS)[number];
+export type OvsDaemonName = (typeof OVS_DAEMONS)[number];
 
 export interface OvsProcess {
   readonly name: OvsDaemonName;

@@ -71,7 +71,9 @@ export class Report {
   #stale: string | undefined = 'nothing was published yet';
 
   constructor(deps: ReportDeps) {
-    const { client, nodeName, log, wallClock = Date.now } = deps;
+    const { client, nodeName, log } = deps;
+    // Readers compare the times of a Lease with the API server's clock.
+    const { wallClock = () => Date.now() + (client.clockOffset?.() ?? 0) } = deps;
     this.#deps = deps;
     this.#store = new TopologyStore(client, nodeName);
     this.#node = new NodeReader(client, nodeName);
@@ -196,7 +198,7 @@ export class Report {
 
 /** Why a report of this content is not what the node has; undefined if it is, as far as every source says. */
 function reasonNotCurrent({ view, networks }: ReportContent, isBuilt: boolean): string | undefined {
-  if (!view.isComplete) return view.holds[0] ?? 'the kubelet has not answered since the last change';
+  if (!view.isComplete) return view.holds.join('; ') || 'the kubelet has not answered since the last change';
   if (networks === undefined) return 'the networks are not read yet';
   return isBuilt ? undefined : 'the policy of the CPU manager is not known';
 }

@@ -30,6 +30,11 @@ export interface ReportInputs extends RunInputs {
   readonly refusals: readonly RefusedStart[];
   readonly interference: readonly DisturbedPod[];
   readonly ovsProblems: readonly string[];
+  /** Daemons of Open vSwitch that do not answer; undefined if this host runs none. */
+  readonly ovsSilence: readonly string[] | undefined;
+  /** State files that cannot be read or written. */
+  readonly unsaved: readonly string[];
+  readonly clockProblems: readonly string[];
   readonly failedDuties: readonly string[];
 }
 
@@ -128,6 +133,9 @@ function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksV
     conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
     conditionOf('NetworksPolledNear', 'NoPollingCPU', networks.unpolled),
     conditionOf('OpenVswitchInPlace', 'Incomplete', inputs.ovsProblems),
+    ...(inputs.ovsSilence === undefined ? [] : [conditionOf('OpenVswitchAnswers', 'NoAnswer', inputs.ovsSilence)]),
+    conditionOf('StateSaved', 'FileUnusable', inputs.unsaved),
+    conditionOf('ClockAgrees', 'ClockDiffers', inputs.clockProblems),
     conditionOf(
       'DutiesRunning',
       'Failed',

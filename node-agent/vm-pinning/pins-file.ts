@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { parseSaved } from '../files/bounded-file.ts';
-import { StateFile } from '../files/state-file.ts';
+import { type OnFileProblem, StateFile } from '../files/state-file.ts';
 import { hasEnded } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 
@@ -28,6 +28,7 @@ export interface PinRecordDeps {
   /** When a process started; undefined if it has ended. */
   readonly startOf: (pid: number) => number | undefined;
   readonly log: AgentLogger;
+  readonly onProblem?: OnFileProblem;
 }
 
 /**
@@ -42,7 +43,7 @@ export class PinRecord {
   readonly #file: StateFile<Guests>;
   #onLate: (() => void) | undefined;
 
-  constructor({ path, bootId, startOf, log }: PinRecordDeps) {
+  constructor({ path, bootId, startOf, log, onProblem }: PinRecordDeps) {
     this.#startOf = startOf;
     this.#file = new StateFile<Guests>({
       path,
@@ -55,6 +56,7 @@ export class PinRecord {
       merge: (saved = new Map(), recorded = new Map()) => new Map([...saved, ...recorded]),
       onLoaded: () => this.#onLate?.(),
       log,
+      onProblem,
     });
   }
 

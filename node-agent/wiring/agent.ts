@@ -10,7 +10,7 @@ import { Durations } from '../../runtime/problem-log.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { gateProgram } from '../gate/installer.ts';
 import { AgentLock } from '../lifecycle/agent-lock.ts';
-import { type DutyObserver, Failures, keepRunning } from '../lifecycle/duty.ts';
+import { type DutyObserver, Failures, keepRunning, Problems } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { createAgentMetrics, LAG_PRECISION_MILLISECONDS } from '../telemetry/metrics.ts';
 import type { NodeAgentConfig } from './config.ts';
@@ -30,9 +30,18 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
   const failures = new Failures();
+  const unsaved = new Problems();
   const { token, tokenFile } = access;
   const services = { nodeName, client, events, metrics, log };
-  const agent = createDuties({ ...services, gateProgram: gateProgram(program), config, token, tokenFile, failures });
+  const credentials = { token, tokenFile };
+  const agent = createDuties({
+    ...services,
+    ...credentials,
+    gateProgram: gateProgram(program),
+    config,
+    failures,
+    unsaved,
+  });
   // On a DPU the agent changes nothing on the machine, and two agents may renew the same Lease.
   const lock = config.mode === 'dpu' ? undefined : new AgentLock(config.stateDir, log);
   const stopping = new AbortController();

@@ -34,7 +34,9 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     return { duties: mode === 'dpu-host' && owns ? [duty] : [], health: undefined };
   }
   if (mode === 'dpu') {
-    const dpuLease = new DpuLease({ ...parts, lease, timing, probe: ovsProbe(config.ovsRundir), wallClock: Date.now });
+    const probe = ovsProbe(config.ovsRundir);
+    const wallClock = () => Date.now() + (client.clockOffset?.() ?? 0);
+    const dpuLease = new DpuLease({ ...parts, lease, timing, probe, wallClock });
     const duty = { name: 'dpu-lease', run: (signal: AbortSignal) => dpuLease.run(signal) };
     return { duties: owns ? [duty, ...tokenDuties(parts)] : [], health: undefined };
   }

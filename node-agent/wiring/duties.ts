@@ -11,9 +11,11 @@ import { KubeletConfigReader, type KubeletConfigSources } from '../host/kubelet-
 import { readConfigz } from '../host/kubelet-configz.ts';
 import { KubeletRuns } from '../host/kubelet-runs.ts';
 import { readNode } from '../kube-objects/lease.ts';
-import type { Duty } from '../lifecycle/duty.ts';
+import { type Duty, Problems } from '../lifecycle/duty.ts';
 import { Networks } from '../networks/networks.ts';
+import { askSwitch } from '../open-vswitch/answers.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
+import { ClockCheck } from '../report/clock-check.ts';
 import { Report } from '../report/report.ts';
 import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
@@ -74,6 +76,7 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     ovsRundir: mode === 'full' ? config.ovsRundir : undefined,
     networkMap: config.networkMap,
     lastMap: join(config.stateDir, 'network-map.json'),
+    onFileProblem: parts.unsaved.set,
     labels: async (signal) => (await readNode(client, nodeName, signal)).labels,
     log,
   });
@@ -87,10 +90,11 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const sources = { runs, assignments, networks, refusals, kubeletConfig };
   const ovsDuty = mode === 'full' ? createOvsDuty(parts, sources) : undefined;
   const ovs = ovsDuty?.ovs;
+  const ovsSilence = mode === 'full' ? new Problems() : undefined;
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
   const interrupts = createInterruptDuties(parts, { ...sources, ovs }, vms);
   const { moves, interference } = interrupts;
-  const host = { ...sources, ovs, vms, moves, interference };
+  const host = { ...sources, ovs, ovsSilence, vms, moves, interference };
   const report = createReportDuty(parts, host);
 
   const movedNetworks = new MovedNetworks({
@@ -118,6 +122,10 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
     },
   ];
   if (ovsDuty !== undefined) duties.push({ name: 'ovs-affinity', run: ovsDuty.run });
+  if (ovsSilence !== undefined) {
+    const run = (signal: AbortSignal) => askSwitch(config.ovsRundir, ovsSilence.set, signal);
+    duties.push({ name: 'ovs-answers', run });
+  }
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
   duties.push(...interrupts.duties);
   return { duties, assignments, ovs, vms, interference: interrupts.status };
@@ -147,11 +155,12 @@ export function kubeletConfigSources(
 
 export function createReportDuty(
   parts: AgentParts,
-  { runs, assignments, networks, ovs, vms, interference, refusals, kubeletConfig }: HostParts,
+  { runs, assignments, networks, ovs, ovsSilence, vms, interference, refusals, kubeletConfig }: HostParts,
 ): Report {
-  const { failures } = parts;
-  const optional = [vms, ovs, interference].filter((source) => source !== undefined);
-  const sources = [runs, assignments, networks, failures, refusals, ...optional];
+  const { failures, unsaved, client } = parts;
+  const clock = new ClockCheck();
+  const optional = [vms, ovs, ovsSilence, interference].filter((source) => source !== undefined);
+  const sources = [runs, assignments, networks, failures, unsaved, refusals, ...optional];
   return new Report({
     ...parts,
     subscribe(listener) {
@@ -181,6 +190,9 @@ export function createReportDuty(
         refusals: refusals.current(),
         interference: interference?.disturbed() ?? [],
         ovsProblems: ovs?.problems() ?? [],
+        ovsSilence: ovsSilence?.current,
+        unsaved: unsaved.current,
+        clockProblems: clock.problems(client.clockOffset?.() ?? 0),
         failedDuties: [...failures.current].sort(),
       };
     },

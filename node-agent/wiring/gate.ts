@@ -62,7 +62,7 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   };
   return [
     { name: 'gate', run },
-    { name: 'gate-state', run: keepState(parts, gateStateFile(files.state, log), health) },
+    { name: 'gate-state', run: keepState(parts, gateStateFile(files.state, log, parts.unsaved.set), health) },
     { name: 'gate-installer', run: (signal) => installer.run(signal) },
   ];
 }

@@ -4,7 +4,7 @@ import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
 import type { KubeletRuns } from '../host/kubelet-runs.ts';
 import type { Interference } from '../interrupts/interference.ts';
 import type { InterruptMoves } from '../interrupts/moves.ts';
-import type { Failures, Services } from '../lifecycle/duty.ts';
+import type { Failures, Problems, Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import type { VmPinning } from '../vm-pinning/vm-pinning.ts';
@@ -18,6 +18,8 @@ export interface AgentParts extends Services {
   readonly tokenFile: string | undefined;
   readonly gateProgram: string;
   readonly failures: Failures;
+  /** State files that cannot be read or written, by path. */
+  readonly unsaved: Problems;
 }
 
 export interface HostParts {
@@ -25,6 +27,8 @@ export interface HostParts {
   readonly assignments: Assignments;
   readonly networks: Networks;
   readonly ovs: OvsAffinity | undefined;
+  /** Daemons of Open vSwitch that do not answer; undefined if this host runs none. */
+  readonly ovsSilence: Problems | undefined;
   readonly vms: Pick<VmPinning, 'pinning' | 'subscribe'> | undefined;
   readonly moves: Pick<InterruptMoves, 'vacate'>;
   /** Undefined with --interrupts off. */

@@ -24,7 +24,12 @@ const OVS_CHECK_INTERVAL_SECONDS = 15;
 
 export function createOvsDuty(
   { config, nodeName, events, metrics, log }: AgentParts,
-  { runs, assignments, networks, kubeletConfig }: Omit<HostParts, 'ovs' | 'vms' | 'moves' | 'interference'>,
+  {
+    runs,
+    assignments,
+    networks,
+    kubeletConfig,
+  }: Omit<HostParts, 'ovs' | 'ovsSilence' | 'vms' | 'moves' | 'interference'>,
 ) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);
@@ -88,7 +93,7 @@ export function createVmPinningDuty(
     threads: procThreads,
     processes: procProcesses,
     tree: new CgroupTree(config.cgroupRoot),
-    record: new PinRecord({ path, bootId: bootId(), startOf, log }),
+    record: new PinRecord({ path, bootId: bootId(), startOf, log, onProblem: parts.unsaved.set }),
     now: () => performance.now(),
     launchers,
     onLaunchers: changes.subscribe,

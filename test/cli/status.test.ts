@@ -121,7 +121,7 @@ describe('plumbline status', () => {
       { ...runs, [WEBHOOKS]: [] },
       undefined,
       {
-        webhooksOff: [{ webhook: 'plumbline-webhook', text: 'its MutatingWebhookConfiguration does not exist' }],
+        webhooksOff: [{ webhook: 'plumbline-webhook', text: 'without its MutatingWebhookConfiguration' }],
       },
     ],
     [
@@ -155,6 +155,45 @@ describe('plumbline status', () => {
       assert.deepEqual(Object.fromEntries(filled), expected);
     });
   }
+
+  it('names the parts that do not work in its first line, a condition of many nodes once', async () => {
+    const condition = {
+      type: 'StateSaved',
+      status: 'False',
+      reason: 'Unusable',
+      message: 'full',
+      lastTransitionTime: '',
+    };
+    const [topology] = runs[TOPOLOGIES]!;
+    const nodes = Array.from({ length: 5 }, (_, i) => ({
+      ...topology!,
+      metadata: { name: `n${i}` },
+      status: { ...(topology!['status'] as object), conditions: [condition] },
+    }));
+    const objects = { ...runs, [TOPOLOGIES]: nodes, [DEPLOYMENTS]: [deployment('plumbline-webhook', {})] };
+    const lines = statusLines(await statusOf(objects), undefined, { color: false, width: 200 });
+    const texts = lines.map((line) => lineText(line));
+    assert.equal(
+      texts[0],
+      'Not working: plumbline-webhook (no replica is ready); n0, n1, n2 and 2 more (StateSaved is False: full)',
+    );
+    assert.equal(texts.filter((text) => /^ {2}n\d/.test(text)).length, 1);
+  });
+
+  it('lists ten VMs with the same reason by name, and counts the rest', async () => {
+    const full = STATE_TABLE.find(({ title }) => title === 'the node is full')!.objects;
+    const { waiting, ...rest } = await statusOf(full);
+    const [vm] = waiting;
+    const many = Array.from({ length: 42 }, (_, i) => ({ ...vm!, name: `vm-${i}` }));
+    const other = { ...vm!, name: 'other', text: 'another message' };
+    const linesOf = (wide: boolean) =>
+      statusLines({ waiting: [...many, other], ...rest }, undefined, { color: false, width: 80 }, wide);
+    const texts = linesOf(false).map((line) => lineText(line));
+    assert.equal(texts.filter((text) => /^ {2}\S+\/vm-/.test(text)).length, 10);
+    assert.ok(texts.some((text) => text.startsWith(`  and 32 more: ${vm!.reason} `)));
+    assert.ok(texts.some((text) => text.includes('another message')));
+    assert.equal(linesOf(true).filter((line) => /^ {2}\S+\/vm-/.test(lineText(line))).length, 42);
+  });
 
   it('says that a namespace does not exist', async () => {
     await assert.rejects(statusOf(runs, 'nosuch'), { message: 'there is no namespace nosuch', status: 4 });

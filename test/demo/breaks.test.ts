@@ -16,6 +16,7 @@ import { statusLines } from '../../cli/status/run.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { findCluster } from '../../cli/support/connection.ts';
 import { lineText } from '../../cli/support/terminal.ts';
+import { commandText } from '../../diagnosis/remedy.ts';
 import { createKubeClient } from '../../kube/client.ts';
 import { accessOf } from '../../kube/kubeconfig.ts';
 import { diagnoseDpu } from '../../model/lease/diagnose.ts';
@@ -31,6 +32,7 @@ import {
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
+import { shell } from '../cli/remedy-commands.ts';
 import { needs } from '../support/parts.ts';
 import { type Break, LANES, LAST } from './outages/breaks.ts';
 import { type OutageStage, startOutageStage } from './outages/stage.ts';
@@ -47,7 +49,16 @@ const OUTPUTS = ['status', 'explain', 'doctor'] as const;
 type Output = (typeof OUTPUTS)[number];
 
 /** Seconds after the break; undefined: this output does not name it. */
-type Outcome = { readonly [name in Output | 'healed']?: number } & { readonly failure?: string };
+type Outcome = { readonly [name in Output | 'healed']?: number } & {
+  readonly failure?: string;
+  /** Printed commands that failed, with what they wrote. */
+  readonly failed?: readonly string[];
+};
+
+type Finding = Awaited<ReturnType<typeof readFindings>>['findings'][number];
+
+/** `kubectl rollout restart` sets it, and nothing else. */
+const RESTARTED_AT = 'kubectl.kubernetes.io/restartedAt';
 
 /** Objects that no fix may change. */
 const COMPARED = [
@@ -67,13 +78,15 @@ function contentsOf({ cluster: { client } }: OutageStage): Record<string, unknow
     return [`${type.kind} ${namespace ?? ''}/${name}`, { ...rest, labels, annotations }] as const;
   });
   const cordoned = client.list(NODES).map(({ metadata, spec }) => [`Node ${metadata.name}`, spec ?? {}] as const);
-  return JSON.parse(JSON.stringify(Object.fromEntries([...entries, ...cordoned].sort()))) as Record<string, unknown>;
+  const sorted = Object.fromEntries([...entries, ...cordoned].sort());
+  const withoutRestart = (key: string, value: unknown) => (key === RESTARTED_AT ? undefined : value);
+  return JSON.parse(JSON.stringify(sorted, withoutRestart).replaceAll('"annotations":{}', '"annotations":null'));
 }
 
 /** What the commands print now, as their code computes it. */
 class Commands {
   readonly #cluster: ClusterAccess;
-  #findings: Promise<readonly string[]> | undefined;
+  #findings: Promise<readonly Finding[]> | undefined;
 
   constructor(cluster: ClusterAccess) {
     this.#cluster = cluster;
@@ -82,7 +95,7 @@ class Commands {
   async status(): Promise<string> {
     const now = Date.now();
     const text = readStatus(this.#cluster, undefined, now).then((status) =>
-      statusLines(status, undefined, { width: 400, color: false })
+      statusLines(status, undefined, { width: Number.POSITIVE_INFINITY, color: false })
         .map((line) => lineText(line))
         .join('\n'),
     );
@@ -98,9 +111,16 @@ class Commands {
   }
 
   /** All other areas. One run at a time for all callers: with a hung webhook it takes ten seconds. */
-  doctor(): Promise<readonly string[]> {
-    this.#findings ??= this.#examine()
-      .catch((error: Error) => [error.message])
+  async doctor(): Promise<readonly string[]> {
+    return this.findings().then(
+      (findings) => findings.flatMap(textsOf),
+      (error: Error) => [error.message],
+    );
+  }
+
+  findings(): Promise<readonly Finding[]> {
+    this.#findings ??= readFindings(this.#cluster, Date.now())
+      .then(({ findings }) => findings)
       .finally(() => {
         this.#findings = undefined;
       });
@@ -117,13 +137,22 @@ class Commands {
     );
     return findings.map(({ area, what }) => `${area}: ${what}`);
   }
+}
 
-  async #examine(): Promise<readonly string[]> {
-    const { findings } = await readFindings(this.#cluster, Date.now());
-    return findings.flatMap(({ area, what, consequences = [] }) =>
-      [what, ...consequences].map((text) => `${area}: ${text}`),
-    );
+const textsOf = ({ area, what, consequences = [] }: Finding): string[] =>
+  [what, ...consequences].map((text) => `${area}: ${text}`);
+
+/** What needs a folder of an operator, or a controller of Deployments. */
+const NOT_HERE = /^npm |-k \.$|^plumbline |delete pod /;
+
+/** Runs the commands of a finding's fix as they are printed. @returns those that fail */
+async function runFix({ kubeconfig }: OutageStage, { fix }: Finding): Promise<string[]> {
+  const failed: string[] = [];
+  for (const text of fix.commands.map(commandText).filter((one) => !NOT_HERE.test(one))) {
+    const { status, output } = await shell(text, kubeconfig);
+    if (status !== 0) failed.push(`${text}: ${output}`);
   }
+  return failed;
 }
 
 /** Breaks one thing, waits until every output names it, fixes it, and waits until none does. */
@@ -157,10 +186,13 @@ async function play(stage: OutageStage, commands: Commands, one: Break): Promise
   try {
     if (vm !== undefined && !vm.runsBefore) await create();
     const seen = await Promise.all([
-      see('status', one.status, () => commands.status()),
+      see('status', one.status, async () => firstLine(await commands.status())),
       see('explain', one.explain, () => commands.explain(vm?.name ?? '')),
       see('doctor', one.doctor, doctor),
     ]);
+    const named = one.watchesLeases || one.doctor === undefined ? [] : await commands.findings().catch(() => []);
+    const own = named.find((finding) => textsOf(finding).some((text) => one.doctor?.test(text)));
+    const failed = own === undefined ? [] : await runFix(stage, own);
     await fix();
     if (vm !== undefined) {
       const machine = client.get(VIRTUAL_MACHINES, DEMO_NAMESPACE, vm.name);
@@ -169,19 +201,23 @@ async function play(stage: OutageStage, commands: Commands, one: Break): Promise
     const fixed = performance.now();
     await until('doctor to find nothing of it', HEALING_SECONDS, async () => {
       const isGone = one.doctor === undefined || !(await doctor()).some((text) => one.doctor?.test(text));
-      return isGone && !one.status?.test(await commands.status()) ? true : undefined;
+      return isGone && !one.status?.test(firstLine(await commands.status())) ? true : undefined;
     });
     const healed = Math.round((performance.now() - fixed) / 100) / 10;
-    return { ...Object.fromEntries(seen.flat()), healed };
+    return { ...Object.fromEntries(seen.flat()), healed, failed };
   } catch (error) {
     await fix();
     return { failure: (error as Error).message };
   }
 }
 
+const firstLine = (text: string): string => text.split('\n', 1)[0] ?? '';
+
 describe('one thing that breaks', function () {
   needs('linux');
-  this.timeout(600_000);
+  needs('root');
+  needs('kubectl');
+  this.timeout(900_000);
   let stage: OutageStage;
   const outcomes = new Map<string, Outcome>();
   let atFirst: Record<string, unknown>;
@@ -201,6 +237,7 @@ describe('one thing that breaks', function () {
       };
       await Promise.all(LANES.map(inTurn));
       await inTurn(LAST);
+      for (const [name, { failure }] of outcomes) if (failure !== undefined) console.log(`${name}: ${failure}`);
       await until('a cluster without findings', HEALING_SECONDS, isClean);
       atLast = contentsOf(stage);
     } finally {
@@ -226,6 +263,7 @@ describe('one thing that breaks', function () {
     it(`${name}: ${by.length === 0 ? '' : `named by ${by.join(', ')}, and `}heals`, () => {
       const outcome = outcomes.get(name);
       assert.equal(outcome?.failure, undefined);
+      assert.deepEqual(outcome?.failed, [], 'each command of the fix runs as printed');
       assert.ok(by.every((output) => outcome?.[output] !== undefined));
     });
   }

@@ -53,16 +53,22 @@ describe('evidence that the webhook never saw a launcher', () => {
     it(title, () => assert.deepEqual(reasons(one), expected));
   }
 
-  it('names the first container with an odd number, and what has no effect without a decision', () => {
+  it('names each container with an odd number, and what has no effect without a decision', () => {
     const text = (one: PodShape) => bypasses(one)[0]?.text.replace('the webhook did not see this launcher: ', '');
     const containers = ['compute', 'log'].map(odd);
     assert.equal(
       text(pod({ annotations: ANNOTATED, spec: { containers } })),
-      'it has no decision annotation, and compute asks for 3 CPUs, which are not whole cores',
+      'it has no decision annotation, and compute asks for 3 CPUs, which are not whole cores, ' +
+        'and log asks for 3 CPUs, which are not whole cores',
     );
     const undecided = 'it has no decision annotation';
     assert.equal(text(pod({ annotations: NETWORKS })), `${undecided}, so nothing keeps it near its networks`);
     assert.equal(text(pod({ annotations: MASKED, spec: shared })), `${undecided}, so its CPU mask is not checked`);
+  });
+
+  it('says why the API server does not call the webhook now', () => {
+    const [{ text } = assert.fail()] = bypasses(pod({ annotations: ANNOTATED }), { webhooksOff: 'switched off' });
+    assert.match(text, /^the webhook did not see this launcher: .* \(the webhook is now switched off\)$/);
   });
 });
 

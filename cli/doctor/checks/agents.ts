@@ -40,6 +40,9 @@ const CONDITIONS: Readonly<Record<string, string>> = {
   UplinksUp: 'no new pod of that network starts there',
   NetworksPolledNear: 'the packets of that network cross NUMA nodes',
   OpenVswitchInPlace: 'Open vSwitch may run on CPUs of VMs there, or on fewer than are free (docs/reference/ovs.md)',
+  OpenVswitchAnswers: 'networks of VMs there may not work: a virtual switch that hangs makes no new flows',
+  StateSaved: 'what the agent could not save is lost when it restarts',
+  ClockAgrees: 'times from that node are wrong: in its logs, its Events and its kubelet’s Lease',
   DutiesRunning: 'a duty of the agent does not run',
 };
 

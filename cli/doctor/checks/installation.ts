@@ -18,7 +18,8 @@ export function applyAgain({ namespace, mutating, validating, deployments }: Doc
   const owners = objects.filter(({ metadata }) => metadata.name?.startsWith('plumbline-'));
   const release = owners.map(({ metadata }) => metadata.annotations?.[HELM_ANNOTATION]).find((name) => name != null);
   if (release != null) {
-    return fix('apply what its Helm release contains', pipe(helm('get', 'manifest', release), kubectl(...APPLY, '-')));
+    const text = 'apply what its Helm release contains; what kubectl names as a conflict stays as it is';
+    return fix(text, pipe(helm('get', 'manifest', release), kubectl(...APPLY, '-')));
   }
   const annotation = namespace.value?.metadata.annotations?.[RELEASE_ANNOTATION] ?? '';
   const [, version, minor, registry = ''] = RELEASE_FORM.exec(annotation) ?? [];

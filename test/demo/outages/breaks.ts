@@ -1,31 +1,37 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
-import { DEMO_NODES } from '../../../cli/demo/nodes.ts';
-import { agentArgs, OVS_NODE } from '../../../cli/demo/plumbline.ts';
 import { until } from '../../../cli/demo/until.ts';
 import type { DemoVm } from '../../../cli/demo/vms.ts';
-import { AGENT, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
+import { NAMESPACE, SCHEDULER, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
   MUTATING_WEBHOOKS,
   NODE_TOPOLOGIES,
-  type ResourceType,
   ROLE_BINDINGS,
   VALIDATING_WEBHOOKS,
 } from '../../../sandbox/api-server/built-in-types.ts';
-import type { KubeObject } from '../../../sandbox/objects.ts';
-import { dist } from '../../support/bundles.ts';
-import type { OutageStage } from './stage.ts';
+import {
+  certificate,
+  daemon,
+  deleted,
+  fullStateDirectory,
+  type Inflict,
+  killed,
+  killedSwitch,
+  nothing,
+  restartAgent,
+  SLOW_CLOCK,
+  stopped,
+} from './inflict.ts';
 
 /** One thing that breaks while everything else works. An absent cell means that this output does not name it. */
 export interface Break {
   readonly name: string;
   /** Seconds until a part knows that another one is silent: the duration of a Lease or of a probe. */
   readonly seconds: number;
-  /** @returns the fix, which an operator or a controller applies */
-  inflict(stage: OutageStage): Promise<() => Promise<unknown>>;
+  readonly inflict: Inflict;
+  /** The first line of `status`. */
   readonly status?: RegExp;
   /** The first line of `explain` about a VM that is created after the break, or runs before it. */
   readonly vm?: DemoVm & { readonly runsBefore?: true };
@@ -36,78 +42,9 @@ export interface Break {
   readonly watchesLeases?: true;
 }
 
-const nothing = async (): Promise<void> => undefined;
-
-const stopped =
-  (pidOf: (stage: OutageStage) => number | undefined): Break['inflict'] =>
-  async (stage) => {
-    const pid = pidOf(stage) ?? Number.NaN;
-    process.kill(pid, 'SIGSTOP');
-    return async () => process.kill(pid, 'SIGCONT');
-  };
-
-const daemon = (daemonOf: (stage: OutageStage) => DaemonProcess | undefined) =>
-  stopped((stage) => daemonOf(stage)?.pid);
-
-const deleted =
-  (type: ResourceType, name: string, namespace?: string): Break['inflict'] =>
-  async ({ cluster: { client } }) => {
-    const object = client.get(type, namespace, name);
-    if (object === undefined) throw new Error(`there is no ${name}`);
-    const { metadata, status: _, ...rest } = structuredClone(object) as KubeObject & { status?: unknown };
-    await client.delete(type, object);
-    const { labels, annotations } = metadata;
-    const again = { ...rest, metadata: { name, namespace, labels, annotations } } as KubeObject;
-    return () => client.create(type, JSON.parse(JSON.stringify(again)) as KubeObject);
-  };
-
-const DAY_MILLISECONDS = 86_400_000;
-
-/** @param days from now until its day of validity begins */
-const certificate =
-  (days: number): Break['inflict'] =>
-  async ({ cluster, directory }) => {
-    const files = ['tls.crt', 'tls.key'].map((name) => join(directory, 'webhook-tls', name));
-    const before = await Promise.all(files.map((file) => readFile(file)));
-    const validity = { now: Date.now() + days * DAY_MILLISECONDS, days: 1 };
-    const { cert, key } = cluster.authority.issue([`${WEBHOOK}.${NAMESPACE}.svc`], validity);
-    const write = async (contents: readonly (string | Buffer)[]) => {
-      for (const [index, file] of files.entries()) await writeFile(file, contents[index] ?? '');
-    };
-    await write([cert, key]);
-    return () => write(before);
-  };
-
-/** The agent of a node as a process of its own again. @param env more variables */
-async function restartAgent(stage: OutageStage, node: string, env: Readonly<Record<string, string>> = {}) {
-  const { installed, pods, cluster, ovs, directory } = stage;
-  const description = DEMO_NODES.find(({ name }) => name === node);
-  if (description === undefined) throw new RangeError(`no node ${node}`);
-  const before = installed.agents.get(node);
-  await before?.stop('SIGKILL');
-  const args = await agentArgs(description, { cluster, ovs, ovsNode: OVS_NODE, directory });
-  const program = join(dist, 'node-agent.cjs');
-  const agent = startDaemon({ name: `node-agent-${node}-after-${before?.pid}`, program, args, directory, env });
-  installed.agents.set(node, agent);
-  pods.add(agent, AGENT, node);
-  return agent;
-}
-
-/** For `node --require`: a clock that is two hours slow. */
-const SLOW_CLOCK = `
-const RealDate = Date;
-globalThis.Date = class extends RealDate {
-  constructor(...args) {
-    if (args.length === 0) super(RealDate.now() - 7_200_000);
-    else super(...args);
-  }
-  static now() {
-    return RealDate.now() - 7_200_000;
-  }
-};
-`;
-
-const NOT_READY = String.raw`\s+no replica is ready`;
+const NOT_READY = String.raw` \(no replica is ready\)`;
+const VSWITCHD_SILENT = /numa1 \(OpenVswitchAnswers is False: ovs-vswitchd does not answer/;
+const OVSDB_SILENT = /numa1 \(.*(?:OpenVswitchAnswers is False: |; )ovsdb-server does not answer/;
 
 /** Those of a lane run one after the other; the lanes run side by side, and so concern different parts. */
 export const LANES: readonly (readonly Break[])[] = [
@@ -116,7 +53,7 @@ export const LANES: readonly (readonly Break[])[] = [
       name: 'MutatingWebhookConfiguration deleted',
       seconds: 0,
       inflict: deleted(MUTATING_WEBHOOKS, WEBHOOK),
-      status: /without a decision of Plumbline: the API server did not call its mutating webhook/,
+      status: /plumbline-webhook \(without its MutatingWebhookConfiguration\)/,
       vm: { name: 'undecided', annotated: true },
       explain: /without a decision of Plumbline: the API server did not call its mutating webhook/,
       doctor: /^installed: there is no MutatingWebhookConfiguration plumbline-webhook/,
@@ -131,6 +68,9 @@ export const LANES: readonly (readonly Break[])[] = [
       name: 'RoleBinding plumbline-webhook-required deleted',
       seconds: 0,
       inflict: deleted(ROLE_BINDINGS, WEBHOOK_REQUIRED, NAMESPACE),
+      status: /plumbline-webhook \(switched off: there is no RoleBinding plumbline-webhook-required/,
+      vm: { name: 'unswitched', annotated: true },
+      explain: /the webhook is now switched off: there is no RoleBinding plumbline-webhook-required/,
       doctor: /^webhook: the webhooks are switched off: there is no RoleBinding/,
     },
     {
@@ -164,6 +104,24 @@ export const LANES: readonly (readonly Break[])[] = [
       explain: /the extender in pod plumbline-scheduler-\S+ did not answer/,
       doctor: /^extender: the extender in pod plumbline-scheduler-\S+ does not answer: no answer in time/,
     },
+    {
+      name: 'webhook killed (SIGKILL)',
+      seconds: 15,
+      inflict: killed(({ installed }) => installed.webhook, WEBHOOK),
+      status: new RegExp(`plumbline-webhook${NOT_READY}`),
+      vm: { name: 'uncalled', annotated: true },
+      explain: /failed calling webhook "launcher\.plumbline\.dev"|the webhook does not answer/,
+      doctor: /^webhook: no replica of plumbline-webhook is ready/,
+    },
+    {
+      name: 'extender killed (SIGKILL)',
+      seconds: 15,
+      inflict: killed(({ installed }) => installed.schedulerPlugin, SCHEDULER),
+      status: new RegExp(`plumbline-scheduler${NOT_READY}`),
+      vm: { name: 'unplaced', annotated: true },
+      explain: /the extender in pod plumbline-scheduler-\S+ did not answer/,
+      doctor: /^extender: the extender in pod plumbline-scheduler-\S+ does not answer/,
+    },
   ],
   [
     {
@@ -175,13 +133,14 @@ export const LANES: readonly (readonly Break[])[] = [
         await writeFile(file, 'physnets: [');
         return () => writeFile(file, before);
       },
+      status: /numa1 \(NetworkMapValid is False: /,
       doctor: /^agents: numa1: NetworkMapValid is False/,
     },
     {
       name: 'DPU hangs (SIGSTOP)',
       seconds: 3,
       inflict: daemon(({ installed }) => installed.dpuSide.process),
-      status: /dpu\s+the DPU is dead/,
+      status: /the DPU of dpu \(the DPU is dead/,
       vm: { name: 'offloaded', annotated: true, node: 'dpu' },
       doctor: /^dpu: dpu: /,
       watchesLeases: true,
@@ -190,7 +149,7 @@ export const LANES: readonly (readonly Break[])[] = [
       name: 'ovs-vswitchd of the DPU hangs (SIGSTOP)',
       seconds: 3,
       inflict: stopped(({ ovs }) => ovs.pids[0]),
-      status: /dpu\s+the DPU is dead/,
+      status: /the DPU of dpu \(the DPU is dead/,
       doctor: /^dpu: dpu: /,
       watchesLeases: true,
     },
@@ -198,9 +157,48 @@ export const LANES: readonly (readonly Break[])[] = [
       name: 'ovsdb-server of the DPU hangs (SIGSTOP)',
       seconds: 3,
       inflict: stopped(({ ovs }) => ovs.pids[1]),
-      status: /dpu\s+the DPU is dead/,
+      status: /the DPU of dpu \(the DPU is dead/,
       doctor: /^dpu: dpu: /,
       watchesLeases: true,
+    },
+    {
+      name: 'ovs-vswitchd of a host hangs (SIGSTOP)',
+      seconds: 15,
+      inflict: stopped(({ ovs }) => ovs.pids[0]),
+      status: VSWITCHD_SILENT,
+      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): ovs-vswitchd does not answer/,
+    },
+    {
+      name: 'ovsdb-server of a host hangs (SIGSTOP)',
+      seconds: 15,
+      inflict: stopped(({ ovs }) => ovs.pids[1]),
+      status: OVSDB_SILENT,
+      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): .*ovsdb-server does not answer/,
+    },
+    {
+      name: 'DPU killed (SIGKILL)',
+      seconds: 3,
+      async inflict({ installed: { dpuSide } }) {
+        await dpuSide.kill();
+        return () => dpuSide.start();
+      },
+      status: /the DPU of dpu \(the DPU is dead/,
+      doctor: /^dpu: dpu: /,
+      watchesLeases: true,
+    },
+    {
+      name: 'ovs-vswitchd of a host killed (SIGKILL)',
+      seconds: 15,
+      inflict: killedSwitch('ovs-vswitchd', ({ ovs }) => ovs.pids[0]),
+      status: VSWITCHD_SILENT,
+      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): ovs-vswitchd does not answer/,
+    },
+    {
+      name: 'ovsdb-server of a host killed (SIGKILL)',
+      seconds: 15,
+      inflict: killedSwitch('ovsdb-server', ({ ovs }) => ovs.pids[1]),
+      status: OVSDB_SILENT,
+      doctor: /^agents: numa1: OpenVswitchAnswers is False \(NoAnswer\): .*ovsdb-server does not answer/,
     },
   ],
   [
@@ -208,9 +206,19 @@ export const LANES: readonly (readonly Break[])[] = [
       name: 'agent hangs (SIGSTOP)',
       seconds: 40,
       inflict: daemon(({ installed }) => installed.agents.get('smt2')),
-      status: /silent[\s\S]*smt2/,
+      status: /the agent on smt2 \(silent\)/,
       vm: { name: 'reported', annotated: true, node: 'smt2', runsBefore: true },
       explain: /on smt2, whose agent has stopped reporting/,
+      doctor: /^agents: \d agents? silent: .*smt2/,
+    },
+    {
+      name: 'agent killed (SIGKILL)',
+      seconds: 40,
+      async inflict(stage) {
+        await stage.installed.agents.get('smt2')?.stop('SIGKILL');
+        return () => restartAgent(stage, 'smt2');
+      },
+      status: /the agent on smt2 \(silent\)/,
       doctor: /^agents: \d agents? silent: .*smt2/,
     },
   ],
@@ -238,8 +246,15 @@ export const LANES: readonly (readonly Break[])[] = [
         await restartAgent(stage, 'smt-off', { NODE_OPTIONS: `--require ${clock}` });
         return () => restartAgent(stage, 'smt-off');
       },
-      status: /silent[\s\S]*smt-off/,
-      doctor: /^agents: \d agents? silent: .*smt-off/,
+      status: /smt-off \(ClockAgrees is False: the node’s clock is 7\d+ s behind the API server’s\)/,
+      doctor: /^agents: smt-off: ClockAgrees is False \(ClockDiffers\)/,
+    },
+    {
+      name: 'state directory full',
+      seconds: 0,
+      inflict: fullStateDirectory('smt-off'),
+      status: /smt-off \(StateSaved is False: \S+: ENOSPC/,
+      doctor: /^agents: smt-off: StateSaved is False \(FileUnusable\): \S+: ENOSPC/,
     },
   ],
 ];
@@ -260,7 +275,7 @@ export const LAST: readonly Break[] = [
     name: 'definition of NodeTopology deleted',
     seconds: 0,
     inflict: deleted(CUSTOM_RESOURCE_DEFINITIONS, 'nodetopologies.plumbline.dev'),
-    status: /no NodeTopology resource: .* its definition was deleted/,
+    status: /^the cluster has no NodeTopology resource: .* its definition was deleted/,
     doctor: /^installed: the cluster has no NodeTopology resource/,
   },
 ];

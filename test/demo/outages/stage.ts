@@ -68,6 +68,8 @@ export async function startOutageStage(createCluster: (options: ClusterOptions) 
       directory,
       kubeconfig,
       console: console_,
+      /** Calls it when the stage stops, before it stops its own parts. */
+      adopt: (end: () => Promise<unknown>) => void undo.push(end),
       /** Runs the command against the cluster. */
       plumbline: (...args: string[]) => run(program, args, kubeconfig),
       stop,

@@ -4,7 +4,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { createKubelet, type KubeletConfig } from '../../../model/kubelet/kubelet.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
-import { behaviourOf, CHANGES, GATES, nearestBehaviour, unpredictedGate } from '../../../model/kubelet/versions.ts';
+import { behaviourOf, CHANGES, GATES, nearestBehaviour, unpredictedGates } from '../../../model/kubelet/versions.ts';
 import { simpleHost } from './fixture.ts';
 
 const MANY = { 'max-allowable-numa-nodes': '64' };
@@ -227,7 +227,7 @@ describe('behaviour by version', () => {
     const gates = {
       Pods: { effect: 'pods are', defaults: [36, 38].map((since) => ({ since, on: since > 36, basis: '' })) },
     };
-    const of = (version: string, configured?: Record<string, boolean>) => unpredictedGate(version, configured, gates);
+    const of = (version: string, configured?: Record<string, boolean>) => unpredictedGates(version, configured, gates);
     const on = 'the feature gate Pods is on; pods are not predicted';
     assert.deepEqual([of('v1.35.1'), of('v1.37.0'), of('v1.38.0')], [undefined, undefined, on]);
     assert.deepEqual([of('v1.36.0', { Pods: true }), of('v1.38.0', { Pods: false })], [on, undefined]);

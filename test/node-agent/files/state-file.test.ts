@@ -199,17 +199,23 @@ describe('a state file', () => {
       this.skip();
     }
     try {
-      const file = loaded();
+      let announced: string | undefined;
+      const onProblem = (_path: string, problem: string | undefined) => {
+        announced = problem;
+      };
+      const file = loaded({ onProblem });
       file.set('before');
       assert.throws(() => writeFileSync(join(disk, 'ballast'), Buffer.alloc(2 ** 20)), { code: 'ENOSPC' });
       const long = 'x'.repeat(8192);
       file.set(long);
       assert.match(file.problem ?? '', /ENOSPC/);
+      assert.equal(announced, file.problem);
       assert.deepEqual([onDisk(), ...stateOf(file)], [saved('before'), 'unsaved', long]);
       await time.pass(60);
       unlinkSync(join(disk, 'ballast'));
       await time.pass(30);
       assert.deepEqual([onDisk(), ...stateOf(file)], [saved(long), 'current', long]);
+      assert.equal(announced, undefined);
       assert.deepEqual(readdirSync(disk), ['value.json']);
     } finally {
       execFileSync('umount', [disk]);

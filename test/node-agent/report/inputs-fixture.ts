@@ -64,6 +64,9 @@ export const inputs: ReportInputs = {
   refusals: [],
   interference: [],
   ovsProblems: [],
+  ovsSilence: undefined,
+  unsaved: [],
+  clockProblems: [],
   failedDuties: [],
 };
 

@@ -55,6 +55,8 @@ describe('the fields of a report', () => {
         ['UplinksUp', 'True'],
         ['NetworksPolledNear', 'True'],
         ['OpenVswitchInPlace', 'True'],
+        ['StateSaved', 'True'],
+        ['ClockAgrees', 'True'],
         ['DutiesRunning', 'True'],
       ],
     );
@@ -260,6 +262,9 @@ describe('networks and duties in a report', () => {
     ['no carrier', viewWith({ down }), 'UplinksUp', 'NoCarrier', `physnet a: ${NO_CARRIER}; the tunnel: ${NO_CARRIER}`],
     ['no PMD near', viewWith({ unpolled: ['a far'] }), 'NetworksPolledNear', 'NoPollingCPU', 'a far'],
     ['a second writer of the masks', { ovsProblems: ['another'] }, 'OpenVswitchInPlace', 'Incomplete', 'another'],
+    ['a switch that hangs', { ovsSilence: ['no answer'] }, 'OpenVswitchAnswers', 'NoAnswer', 'no answer'],
+    ['a full disk', { unsaved: ['/s: ENOSPC'] }, 'StateSaved', 'FileUnusable', '/s: ENOSPC'],
+    ['another time', { clockProblems: ['2 h behind'] }, 'ClockAgrees', 'ClockDiffers', '2 h behind'],
     [
       'a failed duty',
       { failedDuties: ['x'] },

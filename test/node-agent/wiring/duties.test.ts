@@ -5,7 +5,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import type { NodeTopology } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { observedLease } from '../../../node-agent/gate/state-file.ts';
-import { Failures } from '../../../node-agent/lifecycle/duty.ts';
+import { Failures, Problems } from '../../../node-agent/lifecycle/duty.ts';
 import { bootId, machineSeconds } from '../../../node-agent/processes/proc.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
@@ -40,6 +40,7 @@ function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {
     tokenFile: undefined,
     gateProgram: 'none',
     failures: new Failures(),
+    unsaved: new Problems(),
     ...changes,
   };
   return { parts, directory, logged };
@@ -52,14 +53,15 @@ const names = (flags: readonly string[], changes: Partial<AgentParts> = {}) =>
 describe('the duties of each mode', () => {
   const off = '--dpu-node-lease-renew-interval 0';
   const cases: [flags: string, expected: string[]][] = [
-    ['', [...HOST, 'ovs-affinity', 'vm-pinning', 'interrupt-moves', 'interference', 'gate-removal']],
-    ['--vm-pinning off', [...HOST, 'ovs-affinity', 'interrupt-moves', 'interference', 'gate-removal']],
-    ['--interrupts off', [...HOST, 'ovs-affinity', 'vm-pinning', 'interrupt-moves', 'gate-removal']],
+    ['', [...HOST, 'ovs-affinity', 'ovs-answers', 'vm-pinning', 'interrupt-moves', 'interference', 'gate-removal']],
+    ['--vm-pinning off', [...HOST, 'ovs-affinity', 'ovs-answers', 'interrupt-moves', 'interference', 'gate-removal']],
+    ['--interrupts off', [...HOST, 'ovs-affinity', 'ovs-answers', 'vm-pinning', 'interrupt-moves', 'gate-removal']],
     [
       '--gate on',
       [
         ...HOST,
         'ovs-affinity',
+        'ovs-answers',
         'vm-pinning',
         'interrupt-moves',
         'interference',
@@ -68,7 +70,10 @@ describe('the duties of each mode', () => {
         'gate-installer',
       ],
     ],
-    ['--gate remove', [...HOST, 'ovs-affinity', 'vm-pinning', 'interrupt-moves', 'interference', 'gate-removal']],
+    [
+      '--gate remove',
+      [...HOST, 'ovs-affinity', 'ovs-answers', 'vm-pinning', 'interrupt-moves', 'interference', 'gate-removal'],
+    ],
     [
       '--mode dpu-host',
       [...HOST, 'vm-pinning', 'interrupt-moves', 'interference', 'dpu-health', 'dpu-lease', 'gate-removal'],
@@ -240,7 +245,7 @@ describe('the agent’s report duty', () => {
       },
     };
     const failures = { ...still, current: new Set(['assignments']) };
-    const parts = { client: api.client, nodeName: 'n', failures, log, metrics: testMetrics() };
+    const parts = { client: api.client, nodeName: 'n', failures, unsaved: new Problems(), log, metrics: testMetrics() };
     const host = {
       runs: { ...still, run: inputs.run, mode: 'current', kernel: undefined },
       assignments: { ...still, view: () => knownView },

@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import { errorText } from '../../model/errors.ts';
+import { resultOrNone } from '../../model/json.ts';
+import { secondsUntilTick, sleep, underSignals } from '../../runtime/time.ts';
+import { OVS_DAEMONS, type OvsDaemonName, readPid } from './daemons.ts';
+import { OvsdbConnection } from './ovsdb/follow.ts';
+
+/** Seconds between questions; a daemon has 5 s to answer. */
+const INTERVAL_SECONDS = 10;
+
+/** A request that every daemon answers from its main loop. Source: RFC 7047 section 4.1.11, and ovs-appctl(8). */
+const METHODS = { 'ovsdb-server': 'echo', 'ovs-vswitchd': 'version' } as const satisfies Record<OvsDaemonName, string>;
+
+/**
+ * Asks both daemons of Open vSwitch, over a connection that stays open, whether they answer: one that hangs keeps its
+ * pidfile and its sockets. One without a pidfile does not run, which is no problem here.
+ * @param onProblem called after each question
+ */
+export async function askSwitch(
+  rundir: string,
+  onProblem: (daemon: OvsDaemonName, problem: string | undefined) => void,
+  signal: AbortSignal,
+  intervalSeconds = INTERVAL_SECONDS,
+): Promise<void> {
+  const follow = async (name: OvsDaemonName): Promise<void> => {
+    while (!signal.aborted) {
+      const pid = resultOrNone(() => readPid(join(rundir, `${name}.pid`)));
+      if (pid === undefined) onProblem(name, undefined);
+      else {
+        const socketPath = join(rundir, name === 'ovsdb-server' ? 'db.sock' : `${name}.${pid}.ctl`);
+        const question = { socketPath, method: METHODS[name], intervalSeconds };
+        await ask(question, () => onProblem(name, undefined), signal).catch((error: unknown) => {
+          if (!signal.aborted) onProblem(name, `${name} does not answer: ${errorText(error)}`);
+        });
+      }
+      await sleep(secondsUntilTick(intervalSeconds), signal).catch(() => undefined);
+    }
+  };
+  await Promise.all(OVS_DAEMONS.map(follow));
+}
+
+/** Repeats a question until there is no answer. @throws OvsdbError with the reason */
+function ask(
+  { socketPath, method, intervalSeconds }: { socketPath: string; method: string; intervalSeconds: number },
+  onAnswer: () => void,
+  signal: AbortSignal,
+): Promise<never> {
+  return underSignals([signal], undefined, async (connected) => {
+    const connection = new OvsdbConnection({ socketPath, signal: connected, onNotification: () => undefined });
+    for (;;) {
+      await connection.call(method, []);
+      onAnswer();
+      await Promise.race([connection.ended, sleep(secondsUntilTick(intervalSeconds), connected)]);
+    }
+  });
+}
