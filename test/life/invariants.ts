@@ -75,7 +75,7 @@ const FACTS: readonly Fact[] = [
     condition: 'KubeletRunKnown',
     promised: 15_000,
     needs: OF_KUBELET,
-    truth: (node) => whileReady(node, node.kubelet.run.version),
+    truth: (node) => (node.isHeartbeatOfOtherClock ? undefined : whileReady(node, node.kubelet.run.version)),
     reported: ({ kubeletVersion = 'none' }) => kubeletVersion,
   },
   {

@@ -55,6 +55,8 @@ export class LifeNode {
   #isNodeStale = false;
   /** When the kubelet last wrote the Node, in seconds since 1970. */
   #heartbeat = 0;
+  /** The offset of the clock at that time. */
+  #heartbeatOffset = 0;
 
   constructor() {
     const path = (name: string) => join(this.directory, name);
@@ -150,6 +152,7 @@ export class LifeNode {
     const nodeInfo = { kubeletVersion: this.kubelet.run.version };
     // To the second, as in the API; a kubelet takes more than one to start.
     this.#heartbeat = Math.max(this.#heartbeat + 1, Math.ceil((Date.now() + this.#clockOffset) / 1000));
+    this.#heartbeatOffset = this.#clockOffset;
     const lastHeartbeatTime = `${new Date(this.#heartbeat * 1000).toISOString().slice(0, 19)}Z`;
     const conditions = [{ type: 'Ready', status: 'True', lastHeartbeatTime }];
     this.api.objects.set(path, {
@@ -157,6 +160,11 @@ export class LifeNode {
       status: { nodeInfo, conditions, capacity, allocatable: capacity },
     });
     this.kubelet.stateSince = performance.now();
+  }
+
+  /** An agent that starts then cannot compare it with the start of the kubelet, and waits a minute (node-reader.ts). */
+  get isHeartbeatOfOtherClock(): boolean {
+    return this.#heartbeatOffset !== this.#clockOffset;
   }
 
   get isNodeStale(): boolean {

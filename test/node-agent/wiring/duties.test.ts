@@ -247,7 +247,7 @@ describe('the agent’s report duty', () => {
     const failures = { ...still, current: new Set(['assignments']) };
     const parts = { client: api.client, nodeName: 'n', failures, unsaved: new Problems(), log, metrics: testMetrics() };
     const host = {
-      runs: { ...still, run: inputs.run, mode: 'current', kernel: undefined },
+      runs: { ...still, run: inputs.run, mode: 'current', kernel: undefined, check() {} },
       assignments: { ...still, view: () => knownView },
       networks: { ...still, isComplete: false, view: () => ({ ...networks, pmdCpus: CpuSet.parse('2') }) },
       refusals: { ...still, current: () => [] },
