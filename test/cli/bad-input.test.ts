@@ -96,7 +96,7 @@ describe('reports an error in one line, with the next step', function () {
       [
         'an empty file',
         () => ['--kubeconfig', kubeconfig('empty', '')],
-        /cannot read the kubeconfig .*empty: the input is empty/,
+        /cannot read the kubeconfig .*empty: .* the input is empty/,
       ],
       [
         'no listener',
