@@ -1,5 +1,6 @@
 import { type FSWatcher, type Stats, statSync, watch } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, dirname } from 'node:path';
+import { resultOrNone } from '../../model/json.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { secondsUntilTick } from '../../runtime/time.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
@@ -36,6 +37,8 @@ class WatchedDirectory {
   readonly #problems: ProblemLog<AgentMessages>;
   /** The watch and the directory that it watches; undefined while there is none. */
   #watch: { readonly watcher: FSWatcher; readonly stats: Stats } | undefined;
+  /** While there is none: the directory above it tells when it is created. Checks find it where that is missing, too. */
+  #parent: FSWatcher | undefined;
   #timer: NodeJS.Timeout | undefined;
   /** Monotonic milliseconds. */
   #absentSince = performance.now();
@@ -56,6 +59,8 @@ class WatchedDirectory {
       this.#close();
       mayHaveChanged = true;
     }
+    if (this.#watch === undefined) this.#watchParent();
+    else this.#closeParent();
     const absent = (performance.now() - this.#absentSince) / 1000;
     const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 5) ?? FIRST_ABSENT_CHECK_SECONDS;
     this.#checkIn(this.#watch === undefined ? absentPeriod : CHECK_SECONDS);
@@ -65,6 +70,21 @@ class WatchedDirectory {
   end(): void {
     clearTimeout(this.#timer);
     this.#close();
+    this.#closeParent();
+  }
+
+  #watchParent(): void {
+    const { path } = this.#options;
+    this.#parent ??= resultOrNone(() =>
+      watch(dirname(path), (_event, name) => {
+        if (name === basename(path)) this.check();
+      }).on('error', () => this.#closeParent()),
+    );
+  }
+
+  #closeParent(): void {
+    this.#parent?.close();
+    this.#parent = undefined;
   }
 
   #checkIn(seconds: number): void {

@@ -24,6 +24,7 @@ import {
 } from '../../../node-agent/files/bounded-file.ts';
 import { MAX_YAML_BYTES, parseBoundedYaml } from '../../../node-agent/files/bounded-yaml.ts';
 import { watchDirectory } from '../../../node-agent/files/watch-directory.ts';
+import { startVirtualTime } from '../../support/virtual-time.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories } from '../support.ts';
 
 describe('files from other programs', () => {
@@ -218,6 +219,20 @@ describe('watching a directory', () => {
   it('reports at the start that anything may have changed', () => {
     watch(temp());
     assert.deepEqual(seen, [undefined]);
+  });
+
+  it('reports at once that a missing one was created: no check comes, since no timer expires', async () => {
+    const time = startVirtualTime();
+    try {
+      const path = join(temp(), 'late');
+      watch(path);
+      assert.deepEqual(seen, []);
+      mkdirSync(path);
+      for (let i = 0; i < 500 && seen.length === 0; i++) await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual(seen, [undefined]);
+    } finally {
+      time.end();
+    }
   });
 
   it('reports a file that is created, filled, emptied, replaced repeatedly and removed', async () => {
