@@ -305,8 +305,8 @@ describe('plumbline simulate --without', () => {
   });
 
   it('finds the order in which the large one has a place, and says that the order matters', async () => {
-    // b and c have room for the small one, only c for the large one: where the small one would go first.
-    const nodes = { a: {}, b: { cpus: '3-15,19-31' }, c: { cpus: '5-15,21-31' } };
+    // Only c has room for the large one, and the small one would go there first: its cores are near no NIC.
+    const nodes = { a: {}, b: { cpus: '3-15,19-31' }, c: { cpus: '5-15,21-31', report: { physnets: [] } } };
     const { vms, orderMatters } = await plan({ nodes, vms: { small: { cpus: 4 }, large: { cpus: 8 } } });
     assert.deepEqual(
       vms.map(({ name, place }) => [name, place?.node]),
@@ -330,7 +330,8 @@ describe('plumbline simulate --without', () => {
       'tenants/fw  a     b   1-2,17-18  0',
       '',
       'tenants/gpu blocks the drain: KubeVirt cannot migrate it: VMI uses a PCI host devices',
-      '  - stop it at a suitable time, before the drain: virtctl stop gpu -n tenants',
+      '  - stop it at a suitable time, before the drain:',
+      '      virtctl stop gpu -n tenants',
     ]);
     assert.equal(drainData(drain).allMigrate, false);
     const [help] = drain.vms[1]?.remedies ?? [];
