@@ -83,7 +83,10 @@ export const GROUPS: readonly BenchGroup[] = [
   { names: ['console.'], load: async () => [(await import('./console/index.ts')).pageInChromium] },
   {
     names: ['cli.'],
-    load: async () => [(await import('./cli/index.ts')).explainOverBareNode],
+    load: async () => [
+      (await import('./cli/index.ts')).explainOverBareNode,
+      (await import('./cli/drain.ts')).drainOfLargeCluster,
+    ],
     alongside: 'counts',
   },
   { names: ['native.'], load: async () => [(await import('./native/gate.ts')).gateOverDelegate] },

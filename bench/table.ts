@@ -57,6 +57,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'console.updates frames': 'frames a second with ten updates a second; base: without updates',
   'console.updates': 'share of a frame that an update takes',
   'cli.explain': 'processor time of a command with 1,000 nodes; base: an empty Node.js script',
+  'cli.without': 'seconds of processor time of `simulate --without` for a node with ten VMs, among 5,000 nodes',
   'cli.completion': 'processor time of completing a flag of a subcommand; base: an empty Node.js script',
   'cli.version': 'processor time; base: an empty Node.js script',
   'fairness.victim-beside-2000-waiting-over-echo':

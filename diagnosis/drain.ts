@@ -51,15 +51,15 @@ export async function planDrain({ vms, defaultStrategy, termsOf, ...remaining }:
   const leaving = plans.filter(({ leaves }) => leaves !== undefined);
   const first = leaving.filter(({ outcome }) => outcome === 'migrates');
   const groups = [first, leaving.filter((plan) => !first.includes(plan))];
-  const found = await relocate(
+  const relocation = await relocate(
     groups.map((group) => group.flatMap(({ leaves }) => leaves ?? [])),
     remaining,
   );
-  const places = [...found.places.keys()];
+  const places = [...relocation.places.keys()];
   const ranked = plans.toSorted((a, b) => rank(a, places) - rank(b, places));
   return {
-    vms: ranked.map((plan) => drainedVm(plan, remaining, found.places, found.refusals)),
-    orderMatters: found.orderMatters,
+    vms: ranked.map((plan) => drainedVm(plan, remaining, relocation.places, relocation.refusals)),
+    orderMatters: relocation.orderMatters,
   };
 }
 

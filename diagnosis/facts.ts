@@ -158,6 +158,7 @@ export type SchedulerRefusal =
   | 'pod-affinity'
   | 'network-map'
   | 'short-of'
+  | 'more-than-node'
   | 'too-large';
 
 /** Why a node without a current report is not predicted. */

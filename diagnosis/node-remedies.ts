@@ -79,6 +79,12 @@ const REMEDIES: Partial<Readonly<Record<NodeGroup['kind'], NodeRemedy>>> = {
     const why = 'it does not fit even with all other VMs gone';
     return remedy('ask-for-less', `give the VM ${less}${laxer}, or add a larger node: ${why}`, top(node));
   },
+  'more-than-node': (node, { detail }) =>
+    remedy(
+      'ask-for-less',
+      `give the VM less ${detail.split(':')[0]} than ${node} has, or add a larger node`,
+      describe(node),
+    ),
   resources: (node) =>
     remedy('free-resources', `free what is short on ${node} (memory, huge pages or devices)`, describe(node)),
   'pages-taken': (node, { detail }) =>

@@ -92,6 +92,7 @@ const ORDER: readonly NodeGroup['kind'][] = [
   'may-not-span',
   'larger-than-cells',
   'too-large',
+  'more-than-node',
   'cpu-mask',
   'dpu',
   'polled-cpus',

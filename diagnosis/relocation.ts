@@ -165,11 +165,11 @@ async function tryOrder(
   const places = new Map<Leaving, NewPlace>();
   const refusals = new Map<Leaving, readonly NodeGroup[]>();
   for (const leaving of order) {
-    const found = await choose(leaving, before.get(leaving) ?? [], world, moves);
-    if ('node' in found) {
-      places.set(leaving, found);
-      move(leaving, found.node, world, moves);
-    } else refusals.set(leaving, groupsOf(leaving.pod, found.refused, world));
+    const choice = await choose(leaving, before.get(leaving) ?? [], world, moves);
+    if ('node' in choice) {
+      places.set(leaving, choice);
+      move(leaving, choice.node, world, moves);
+    } else refusals.set(leaving, groupsOf(leaving.pod, choice.refused, world));
   }
   return { places, refusals };
 }
@@ -226,7 +226,7 @@ async function lateRefusal(
   name: string,
   world: World,
   moves: Moves,
-  found: number,
+  fitting: number,
 ): Promise<RefusedOpinion | undefined> {
   const node = world.byName.get(name);
   if (node === undefined) return undefined;
@@ -239,7 +239,7 @@ async function lateRefusal(
   });
   const labelsOf = (other: string) => world.byName.get(other)?.metadata.labels;
   const apart = refusedByAffinity(moved, node, labelsOf);
-  if (apart !== undefined || found >= MAX_COMPARED_NODES) return apart;
+  if (apart !== undefined || fitting >= MAX_COMPARED_NODES) return apart;
   const read = await world.podsOn(name);
   if (read === undefined) return undefined;
   const there = [...read, ...(moves.pods.get(name) ?? [])];

@@ -63,7 +63,12 @@ export function shortOf(
     const isSize = resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
     if (isSize && request > there) {
       const numbers = `${resource}: ${amount(request)} requested, and the node has ${amount(there)} for pods`;
-      return { ...refused, kind: 'too-large', text: `more ${resource} requested than the node has`, detail: numbers };
+      return {
+        ...refused,
+        kind: 'more-than-node',
+        text: `more ${resource} requested than the node has`,
+        detail: numbers,
+      };
     }
     const free = `${amount(Math.max(0, there - used))} of ${amount(there)} free`;
     const detail = `${resource}: ${amount(request)} requested, ${free}`;

@@ -88,7 +88,7 @@ function searched(facts: VmFacts, search: SearchFacts): Cause {
 
 /** Groups of nodes that were never meant for the pod; they say nothing about its size. */
 export const NEVER_MEANT: readonly NodeGroup['kind'][] = ['not-selected', 'no-such-network', 'tainted'];
-const TOO_LARGE: readonly NodeGroup['kind'][] = ['too-large', 'larger-than-cells'];
+const TOO_LARGE: readonly NodeGroup['kind'][] = ['too-large', 'more-than-node', 'larger-than-cells'];
 
 function isTooLarge(groups: readonly NodeGroup[]): boolean {
   const meant = groups.filter(({ kind }) => !NEVER_MEANT.includes(kind));

@@ -1,9 +1,8 @@
-import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { createFixtureCluster, type FixtureCluster } from '../../test/cli/cluster-fixture.ts';
 import { paced } from '../support/pace.ts';
 import { bundle } from '../support/process.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
+import { measure } from './measure.ts';
 
 const NODES = 1000;
 const ROUNDS = 7;
@@ -75,21 +74,5 @@ async function fill(cluster: FixtureCluster): Promise<void> {
     cpus: 10,
     resources: { 'physnet.plumbline.dev/physnet0': '1' },
     status: { conditions: [{ type: 'PodScheduled', status: 'False', message: `0/${NODES} nodes are available` }] },
-  });
-}
-
-/**
- * Seconds of a process: elapsed time, which other work on the machine increases, and processor time.
- * @throws Error if it fails
- */
-function measure(args: readonly string[], env: NodeJS.ProcessEnv): Promise<{ wall: number; processor: number }> {
-  return new Promise((resolve, reject) => {
-    const begun = performance.now();
-    const all = ['--require', join(import.meta.dirname, 'usage.cjs'), ...args];
-    execFile(process.execPath, all, { env, maxBuffer: 16 * 1024 * 1024 }, (error, _, stderr) => {
-      if (error) return reject(new Error(stderr || error.message));
-      const { processorTime } = JSON.parse(stderr.trim().split('\n').at(-1) ?? '') as { processorTime: number };
-      resolve({ wall: (performance.now() - begun) / 1000, processor: processorTime / 1e6 });
-    });
   });
 }

@@ -29,6 +29,8 @@ export interface PlannedDrain extends Drain {
 const MAX_READ_NODES = 64;
 const KUBEVIRT = '/apis/kubevirt.io/v1';
 
+const hasEnded = ({ status }: ExplainedPod) => ['Failed', 'Succeeded'].includes(status?.phase ?? '');
+
 const configured = z.object({
   metadata: objectMeta,
   spec: z
@@ -70,8 +72,8 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
     defaultStrategy: kubevirt?.[0]?.spec?.configuration?.evictionStrategy ?? undefined,
     termsOf: (pod) => readTerms(client, pod),
     podsOn(node) {
-      const known = read.get(node);
-      if (known !== undefined || read.size >= MAX_READ_NODES) return known ?? Promise.resolve(undefined);
+      const earlier = read.get(node);
+      if (earlier !== undefined || read.size >= MAX_READ_NODES) return earlier ?? Promise.resolve(undefined);
       const pods = readPods(client, node).then((list) => list.filter((pod) => !hasEnded(pod)));
       read.set(node, pods);
       return pods;
@@ -86,8 +88,6 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
   ];
   return { ...plan, nodes: names, notes };
 }
-
-const hasEnded = ({ status }: ExplainedPod) => ['Failed', 'Succeeded'].includes(status?.phase ?? '');
 
 function readPods(client: KubeClient, node: string): Promise<ExplainedPod[]> {
   return readAll(client, '/api/v1/pods', explainedPod, { fieldSelector: `spec.nodeName=${node}` });

@@ -140,7 +140,10 @@ async function withScheduler(
     const name = node.metadata.name ?? '';
     const text = 'the extender does not know this node yet';
     const own = byName.get(name) ?? { ...refuse('unknown-node', text), node: name };
-    const ownRefusal = schedulerRefusal(pod, node) ?? refusedByAffinity(terms, node, (other) => labels.get(other));
+    const refusal = schedulerRefusal(pod, node);
+    const apart = refusedByAffinity(terms, node, (other) => labels.get(other));
+    // Uncordoning a node does not help a pod that its affinity keeps off, such as the target of a migration off it.
+    const ownRefusal = refusal?.kind === 'cordoned' ? (apart ?? refusal) : (refusal ?? apart);
     return ownRefusal === undefined ? own : together(ownRefusal, own);
   });
   const fitting = nodes.filter((_, index) => merged[index]?.fits).slice(0, MAX_SUMMED_NODES);

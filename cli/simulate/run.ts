@@ -39,6 +39,7 @@ export async function run(flags: SimulateFlags): Promise<void> {
   }
   if (flags.without !== undefined) {
     if (hasVms) throw usageError('--without is about the VMs of these nodes: use it without --vm and -f');
+    if (flags.nodes !== undefined) throw usageError('--without is about nodes of the cluster: use it without --nodes');
     return runWithout(flags.without, flags, flags.output);
   }
   if (!hasVms) {

@@ -104,6 +104,8 @@ function silentText(age: number | undefined): string {
   return `its agent is silent${age === undefined ? '' : `: report ${ageText(age)} old`}`;
 }
 
+const nameOf = ({ metadata }: ExplainedPod) => `${metadata.namespace}/${metadata.name}`;
+
 interface Owner {
   /** `namespace/name` of the VM, of the pod if it is not a launcher, or of the claim. */
   readonly name: string;
@@ -144,9 +146,9 @@ export function viewOf(
 ) {
   const { host, reserved, polled, networks } = reported;
   const isOld = remarks.some(({ reason }) => reason === 'AgentSilent');
-  const known = ownersOf(cpuOwners(status), launched, host, isOld);
-  const { placement, added } = placedSince(reported, bound, launched, known.length);
-  const owners = [...known, ...added];
+  const reportedOwners = ownersOf(cpuOwners(status), launched, host, isOld);
+  const { placement, added } = placedSince(reported, bound, launched, reportedOwners.length);
+  const owners = [...reportedOwners, ...added];
   const free = freeCpus(placement);
   const options = Object.entries(status.cpuManager.options ?? {}).filter(([, value]) => value === 'true');
   return {
@@ -228,8 +230,6 @@ function maskedOf(pod: ExplainedPod, launched: ReadonlyMap<string, Launched>): M
   const { name, state } = launched.get(pod.metadata.uid ?? '') ?? { name: nameOf(pod) };
   return [{ name, mask: briefMask(mask.mask), state }];
 }
-
-const nameOf = ({ metadata }: ExplainedPod) => `${metadata.namespace}/${metadata.name}`;
 
 /** Computed as in virt-launcher, because no object records its pins. */
 function paddingOf(vmi: VmiShape, cpus: CpuSet, host: Host): CpuSet {

@@ -12,18 +12,18 @@ const REFRESH_MILLISECONDS = 30_000;
 
 /** Asked for only when someone wants to know: the server then reads all nodes. */
 export function DrainPreview({ node }: { readonly node: NodeItem }) {
-  const [asked, setAsked] = useState<string | undefined>(undefined);
-  const isAsked = asked === node.name;
-  const url = isAsked ? `/drain?node=${encodeURIComponent(node.name)}` : undefined;
+  const [requested, setRequested] = useState<string | undefined>(undefined);
+  const isRequested = requested === node.name;
+  const url = isRequested ? `/drain?node=${encodeURIComponent(node.name)}` : undefined;
   const answer = useAnswer<DrainPicture>(url, REFRESH_MILLISECONDS);
   return (
-    <section class="drain" aria-labelledby="drain" aria-busy={isAsked && answer === undefined}>
+    <section class="drain" aria-labelledby="drain" aria-busy={isRequested && answer === undefined}>
       <h3 id="drain">If it is drained</h3>
-      {isAsked ? (
+      {isRequested ? (
         <Answer node={node} answer={answer} />
       ) : (
         <p>
-          <button type="button" onClick={() => setAsked(node.name)}>
+          <button type="button" onClick={() => setRequested(node.name)}>
             Where would its VMs go?
           </button>
         </p>
@@ -129,6 +129,9 @@ function Pictures({ title, before, after }: PicturesProps) {
   );
 }
 
+/** The page has the shape itself. */
+const contentOf = ({ shape: _, ...content }: NodeItem) => content;
+
 const movesOff = ({ to, outcome }: DrainEntry) => to !== undefined || outcome === 'stops';
 
 /** The node without the VMs that leave it. */
@@ -147,6 +150,3 @@ function withVms(node: NodeItem, vms: readonly DrainEntry[]): NodeItem {
   const added = vms.filter(({ cpus }) => cpus !== '').map(({ vm, cpus }) => [vm, 'compute', cpus, 0] as const);
   return nodeItem(node.name, node.shape, { ...contentOf(node), owners: [...node.owners, ...added] }, node);
 }
-
-/** The page has the shape itself. */
-const contentOf = ({ shape: _, ...content }: NodeItem) => content;

@@ -28,9 +28,11 @@ export interface Report {
   readonly resources: ReturnType<typeof freeResources>;
   readonly refusals: readonly RefusedStart[];
   readonly pinning: readonly PinningState[];
+  /** Those that are False. */
+  readonly conditions: NonNullable<NodeTopologyStatus['conditions']>;
 }
 
-const NOTHING = { assignments: [], usage: '', resources: [], refusals: [], pinning: [] };
+const NOTHING = { assignments: [], usage: '', resources: [], refusals: [], pinning: [], conditions: [] };
 const CONTRADICTS_ITSELF: Report = { shape: undefined, ...NOTHING };
 
 /** Number of shapes beyond one for each node. */
@@ -68,6 +70,7 @@ export function createReports(changed: (node: string) => void) {
         })),
         refusals: status.refusals ?? [],
         pinning: status.pinning ?? [],
+        conditions: (status.conditions ?? []).filter((condition) => condition.status === 'False'),
       };
     } catch {
       // The page shows the node in quarantine; an Event of the extender has the reason.

@@ -306,6 +306,18 @@ const MIGRATING: Parts = {
   second: {},
   migrations: [move('Scheduling')],
 };
+/** As KubeVirt renders a target. */
+const APART = {
+  podAntiAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: [
+      {
+        labelSelector: { matchLabels: { 'kubevirt.io/created-by': 'vmi-uid' } },
+        topologyKey: 'kubernetes.io/hostname',
+      },
+    ],
+  },
+};
+const DEDICATED = { 'kubevirt.io/cpumanager': 'true' };
 const STARTED = { migrationUid: 'm1', startTimestamp: SECONDS_AGO(9), sourceNode: NODE, targetNode: NODE_2 };
 /** Its memory is being copied. */
 const COPYING: Parts = {
@@ -806,20 +818,19 @@ export const STATE_TABLE: readonly StateCase[] = [
     {
       ...MIGRATING,
       second: { report: busy('1-15,17-31') },
+      target: target({ spec: { schedulerName: 'plumbline-scheduler', affinity: APART }, status: REFUSED }),
+    },
+    { migration: { phase: 'scheduling', source: NODE } },
+  ),
+  one(
+    'is drained, its anti-affinity excludes its node, and the other one has no static CPU manager',
+    ['migrating', 'waiting', 'MigrationWaits'],
+    ['select-nodes', 'cancel-migration'],
+    {
+      ...MIGRATING,
+      node: { labels: DEDICATED, spec: { unschedulable: true } },
       target: target({
-        spec: {
-          schedulerName: 'plumbline-scheduler',
-          affinity: {
-            podAntiAffinity: {
-              requiredDuringSchedulingIgnoredDuringExecution: [
-                {
-                  labelSelector: { matchLabels: { 'kubevirt.io/created-by': 'vmi-uid' } },
-                  topologyKey: 'kubernetes.io/hostname',
-                },
-              ],
-            },
-          },
-        },
+        spec: { schedulerName: 'plumbline-scheduler', affinity: APART, nodeSelector: DEDICATED },
         status: REFUSED,
       }),
     },

@@ -2,9 +2,10 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createEmbeddedCluster } from '../../../cli/demo/cluster.ts';
+import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import type { DemoNode } from '../../../cli/demo/nodes.ts';
 import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
-import { install } from '../../../cli/demo/plumbline.ts';
+import { agentArgs, install } from '../../../cli/demo/plumbline.ts';
 import { localnet } from '../../../cli/demo/vms.ts';
 import { readDrain } from '../../../cli/drain/read.ts';
 import type { DrainedVm } from '../../../diagnosis/drain.ts';
@@ -50,6 +51,7 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
   await mkdir(join(directory, 'vswitch'));
   const ovs = await openVswitch(dist, join(directory, 'vswitch'), { standIns: true });
   const installed = await install({ cluster, nodes, ovs, ovsNode: '', directory, dist });
+  const again: DaemonProcess[] = [];
   await installed.ready();
   await installed.wire();
   await until('every node reports and advertises its networks', () =>
@@ -80,12 +82,26 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
       const named = new Set(assignments.map(({ podUID }) => podUID));
       return owners.length === named.size && owners.every((uid) => named.has(uid ?? ''));
     });
-  const settle = () => until('the reports are current', areReportsCurrent);
+  /** Reservations end after the reports have the pods. While one is unbound, the extender chooses between fewer nodes. */
+  const hasNoReservations = async () => {
+    const { probePort } = await installed.schedulerPlugin.ports();
+    const metrics = await (await fetch(`http://127.0.0.1:${probePort}/metrics`)).text();
+    return /^plumbline_extender_reservations\{kind="unbound"\} 0$/m.test(metrics);
+  };
+  const settle = () => until('the reports are current', async () => areReportsCurrent() && (await hasNoReservations()));
 
   return {
     client,
     vmi,
     launchersOf,
+    async stopAgent(node: string) {
+      await installed.agents.get(node)?.stop();
+    },
+    async startAgent(name: string) {
+      const node = nodes.find((description) => description.name === name)!;
+      const args = await agentArgs(node, { cluster, ovs, ovsNode: '', directory });
+      again.push(startDaemon({ name: `again-${name}`, program: join(dist, 'node-agent.cjs'), args, directory }));
+    },
     reported,
     settle,
     plan: (node: string) => readDrain(api, [node], Date.now()),
@@ -156,6 +172,7 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
       return launchersOf(name).find(({ spec, status }) => spec.nodeName === nodeName && status?.phase === 'Running');
     },
     async stop() {
+      await Promise.all(again.map((daemon) => daemon.stop()));
       await api.close();
       await installed.stop();
       await cluster.stop();
