@@ -102,12 +102,12 @@ export class Mover {
     });
   }
 
-  #meet(knob: Knob, { owned }: Cpus, isExpected: boolean, met: ReadonlyMap<string, Entry>): Entry {
+  #meet(knob: Knob, cpus: Cpus, isExpected: boolean, met: ReadonlyMap<string, Entry>): Entry {
     const before = this.#entries.get(knob.key);
     const { current } = knob;
     if (before === undefined || before.knob.instance !== knob.instance) {
       // The same number serves another request: what the driver set is the original.
-      return before === undefined ? this.#first(knob, met) : newEntry(knob, current);
+      return before === undefined ? this.#first(knob, cpus, met) : newEntry(knob, current);
     }
     const entry = before;
     entry.knob = knob;
@@ -115,14 +115,14 @@ export class Mover {
       entry.original = current;
       return entry;
     }
-    if (current.equals(entry.written)) return entry;
+    if (isValue(knob, entry.written, cpus, isExpected)) return entry;
     const { kind } = knob;
     // Only what the agent cleared is its own there: CRI-O and tuned change other bits.
     const own = kind === 'default' ? entry.original.minus(entry.written) : CpuSet.EMPTY;
     entry.original = current.union(own);
     entry.written = kind === 'default' ? current : undefined;
     entry.target = undefined;
-    if (isExpected || !current.intersects(owned)) return entry;
+    if (isExpected || !current.intersects(cpus.owned)) return entry;
     const { metrics, now, onForeign } = this.#deps;
     metrics.interruptsDisplaced.inc({ kind });
     if (now() - entry.displacedAt <= REPEAT_SECONDS) {
@@ -134,18 +134,19 @@ export class Mover {
   }
 
   /** A knob that this agent has not seen: an earlier one may have set it, and a new one may have inherited its value. */
-  #first(knob: Knob, met: ReadonlyMap<string, Entry>): Entry {
+  #first(knob: Knob, cpus: Cpus, met: ReadonlyMap<string, Entry>): Entry {
     const { current } = knob;
     const saved = this.#deps.originals.get(knob.key);
-    if (saved?.written.some((cpus) => cpus.equals(current)) === true) {
-      return { ...newEntry(knob, saved.original), written: current };
-    }
+    const ours = saved?.written.find((written) => isValue(knob, written, cpus, false));
+    if (saved !== undefined && ours !== undefined) return { ...newEntry(knob, saved.original), written: ours };
     if (saved !== undefined && knob.kind === 'default') {
       const cleared = saved.original.minus(saved.written.at(-1) ?? saved.original);
       return { ...newEntry(knob, current.union(cleared)), written: current };
     }
     const parent = knob.inheritsFrom === undefined ? undefined : met.get(knob.inheritsFrom);
-    if (parent?.written?.equals(current) === true) return { ...newEntry(knob, parent.original), written: current };
+    if (parent?.written !== undefined && isValue(knob, parent.written, cpus, false)) {
+      return { ...newEntry(knob, parent.original), written: parent.written };
+    }
     return newEntry(knob, current);
   }
 
@@ -238,6 +239,19 @@ export class Mover {
     if (!knob.isSettable()) return 'managed';
     return desired === undefined ? 'refused' : 'planned';
   }
+}
+
+/**
+ * Whether a knob has a value. The CPUs of a thread are without those that are offline or in a partition, and return with
+ * them. @param isChanging whether CPUs go or come at this moment
+ */
+function isValue({ kind, current }: Knob, value: CpuSet, { online, partitions }: Cpus, isChanging: boolean): boolean {
+  if (kind !== 'kthread') return current.equals(value);
+  return (
+    current.equals(value) ||
+    current.equals(value.intersect(online).minus(partitions)) ||
+    (isChanging && current.isSubsetOf(value))
+  );
 }
 
 /** Why nothing is written; undefined if it was. */

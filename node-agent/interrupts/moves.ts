@@ -16,6 +16,7 @@ import {
   type KnobDeps,
   type KnobKind,
   KthreadKnobs,
+  partitionCpus,
   rpsKnobs,
   workqueueKnobs,
 } from './knobs.ts';
@@ -183,7 +184,8 @@ export class InterruptMoves {
       this.#expectedUntil = this.#deps.now() + HOTPLUG_SECONDS;
       this.#searchAt = 0;
     }
-    return { online, owned, quiet: this.#deps.quiet(), cells: this.#deps.cells() };
+    const { quiet, cells } = this.#deps;
+    return { online, owned, quiet: quiet(), cells: cells(), partitions: partitionCpus(this.#deps) };
   }
 
   #findManagers(): ReadonlySet<KnobKind> {

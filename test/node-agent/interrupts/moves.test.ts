@@ -204,6 +204,32 @@ describe('work of the kernel on owned CPUs', () => {
     assert.deepEqual([kernel.mask(40), String(kthreads.masks.get(20))], ['0-7', '0-7']);
   });
 
+  it('a kernel thread that lost CPUs by hotplug or a partition still gets its original back', async () => {
+    const { kernel, kthreads, start, own, later, stage } = stageAt();
+    const isolated = '/sys/devices/virtual/workqueue/cpumask_isolated';
+    kernel.put('/sys/devices/virtual/workqueue/cpumask', 'ff');
+    kernel.put(isolated, '0');
+    kernel.put('/proc/2/task/2/children', '');
+    kernel.put('/proc/2/stat', `2 (kthreadd) S 0 0 0 0 -1 0 ${'0 '.repeat(12)}0 0`);
+    kthreads.masks.set(2, set('0-7'));
+    await start();
+    await own('2-3');
+    stage.online = '0-6';
+    kthreads.masks.set(2, set('0-1,4-6'));
+    await later(10);
+    kernel.change(isolated, '2');
+    kthreads.masks.set(2, set('0,4-6'));
+    await later(10);
+    await stage.end();
+    await stage.start();
+    stage.online = '0-7';
+    kernel.change(isolated, '0');
+    kthreads.masks.set(2, set('0-1,4-7'));
+    await own('');
+    await later(6);
+    assert.equal(String(kthreads.masks.get(2)), '0-7');
+  });
+
   it('changes only its own bits of the mask of new interrupts', async () => {
     const { kernel, start, own, later } = stageAt();
     const path = '/proc/irq/default_smp_affinity';
