@@ -206,12 +206,13 @@ export class Mover {
       this.#deps.metrics.interruptWrites.inc({ kind: knob.kind, outcome: entry.refused });
       return false;
     }
-    const accepted = knob.read() ?? value;
-    entry.knob = { ...knob, current: accepted };
+    const current = knob.read() ?? value;
+    entry.knob = { ...knob, current };
+    const accepted = isValue(entry.knob, value, cpus, false) ? value : current;
     entry.refused = undefined;
     entry.target = desired;
     entry.written = isRestored ? undefined : accepted;
-    const [cpu] = accepted;
+    const [cpu] = current;
     if (knob.kind === 'irq' && cpu !== undefined) used.set(cpu, (used.get(cpu) ?? 0) + 1);
     this.#deps.metrics.interruptWrites.inc({ kind: knob.kind, outcome: 'written' });
     return true;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { maskText } from '../../../node-agent/interrupts/knobs.ts';
 import { set, tempDirectories } from '../support.ts';
 import { createStage } from './stage.ts';
@@ -222,9 +223,16 @@ describe('work of the kernel on owned CPUs', () => {
     await later(10);
     await stage.end();
     await stage.start();
+    // The kernel accepts a value, and leaves out the partition and what is offline.
+    const original = kthreads.set.bind(kthreads);
+    kthreads.set = (tid, words) => original(tid, CpuSet.fromWords(words).minus(set('1,7')).toWords(1));
+    await own('2');
+    await later(6);
+    assert.equal(String(kthreads.masks.get(2)), '0,3-6');
+    kthreads.set = original;
+    kthreads.masks.set(2, set('0-1,3-7'));
     stage.online = '0-7';
     kernel.change(isolated, '0');
-    kthreads.masks.set(2, set('0-1,4-7'));
     await own('');
     await later(6);
     assert.equal(String(kthreads.masks.get(2)), '0-7');
