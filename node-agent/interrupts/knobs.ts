@@ -60,6 +60,7 @@ const cpuMask = (text: string | undefined) => parsed(text, (mask) => CpuSet.from
 /** The key of the mask that new interrupts get, unless their driver sets another. */
 const DEFAULT_KEY = 'default_smp_affinity';
 const KTHREADD = 2;
+const WORKQUEUE = 'devices/virtual/workqueue';
 
 interface MaskFile {
   readonly path: string;
@@ -177,8 +178,6 @@ export function rpsKnobs(deps: KnobDeps): Knob[] {
 export function partitionCpus({ files, sysfsRoot }: KnobDeps): CpuSet {
   return cpuMask(files.read(join(sysfsRoot, WORKQUEUE, 'cpumask_isolated'))?.text) ?? CpuSet.EMPTY;
 }
-
-const WORKQUEUE = 'devices/virtual/workqueue';
 
 /** The CPUs of unbound workqueues, without those that the kernel takes away for isolated cpuset partitions. */
 export function workqueueKnobs(deps: KnobDeps): Knob[] {

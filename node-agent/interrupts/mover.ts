@@ -105,10 +105,9 @@ export class Mover {
   #meet(knob: Knob, cpus: Cpus, isExpected: boolean, met: ReadonlyMap<string, Entry>): Entry {
     const before = this.#entries.get(knob.key);
     const { current } = knob;
-    if (before === undefined || before.knob.instance !== knob.instance) {
-      // The same number serves another request: what the driver set is the original.
-      return before === undefined ? this.#first(knob, cpus, met) : newEntry(knob, current);
-    }
+    if (before === undefined) return this.#first(knob, cpus, met);
+    // The same number serves another request: what the driver set is the original.
+    if (before.knob.instance !== knob.instance) return inherited(knob, cpus, met) ?? newEntry(knob, current);
     const entry = before;
     entry.knob = knob;
     if (entry.written === undefined) {
@@ -133,7 +132,7 @@ export class Mover {
     return entry;
   }
 
-  /** A knob that this agent has not seen: an earlier one may have set it, and a new one may have inherited its value. */
+  /** A knob that this agent has not seen: an earlier one may have set it. */
   #first(knob: Knob, cpus: Cpus, met: ReadonlyMap<string, Entry>): Entry {
     const { current } = knob;
     const saved = this.#deps.originals.get(knob.key);
@@ -143,11 +142,7 @@ export class Mover {
       const cleared = saved.original.minus(saved.written.at(-1) ?? saved.original);
       return { ...newEntry(knob, current.union(cleared)), written: current };
     }
-    const parent = knob.inheritsFrom === undefined ? undefined : met.get(knob.inheritsFrom);
-    if (parent?.written !== undefined && isValue(knob, parent.written, cpus, false)) {
-      return { ...newEntry(knob, parent.original), written: parent.written };
-    }
-    return newEntry(knob, current);
+    return inherited(knob, cpus, met) ?? newEntry(knob, current);
   }
 
   #isDue({ desired, written, target, original, retryAt }: Entry): boolean {
@@ -269,6 +264,13 @@ function attempt(knob: Knob, value: CpuSet): string | undefined {
   } catch (error) {
     return errorCode(error);
   }
+}
+
+/** A new knob that has the value of its parent, and so the original of that. */
+function inherited(knob: Knob, cpus: Cpus, met: ReadonlyMap<string, Entry>): Entry | undefined {
+  const { written, original } = met.get(knob.inheritsFrom ?? '') ?? {};
+  if (written === undefined || original === undefined || !isValue(knob, written, cpus, false)) return undefined;
+  return { ...newEntry(knob, original), written };
 }
 
 function newEntry(knob: Knob, original: CpuSet): Entry {
