@@ -149,6 +149,8 @@ export class InterruptMoves {
 
   #pass(): void {
     const { isMoving, originals, irqbalance, now, log } = this.#deps;
+    // Until an agent that has started knows the owners, what an earlier one moved stays.
+    if (isMoving && this.#deps.assignments.view().free === undefined) return;
     const owned = isMoving ? this.#avoided() : CpuSet.EMPTY;
     const isNew = !owned.equals(this.#owned);
     this.#owned = owned;

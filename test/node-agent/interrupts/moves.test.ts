@@ -299,6 +299,23 @@ describe('work of the kernel on owned CPUs', () => {
       });
     }
 
+    it('an agent that is updated moves nothing back before it knows the owners', async () => {
+      const { kernel, stage, start, own, end, later } = stageAt();
+      kernel.irq(40, { cpus: '0-7', action: 'a' });
+      await start();
+      await own('2-3');
+      await end();
+      stage.unknown();
+      const { length } = kernel.writes;
+      await stage.start();
+      await later(10);
+      await own('2-3');
+      assert.deepEqual([kernel.mask(40), kernel.writes.length - length], ['0-1,4-7', 0]);
+      await own('');
+      await later(6);
+      assert.equal(kernel.mask(40), '0-7');
+    });
+
     it('the originals are on the disk before the first write', async () => {
       const { kernel, start, own, path } = stageAt();
       kernel.irq(40, { cpus: '2', action: 'a' });
