@@ -85,6 +85,8 @@ const REASONS: Readonly<Record<string, string>> = {
   'kube-scheduler.default-profile-every-pod': 'as for launchers: two cores for the whole control plane.',
   'scheduler-plugin.filter-': 'V8 marks its old generation once in some thirty calls (`runtime/daemon.ts`).',
   'cli.explain': 'see the goal below.',
+  'interference.kernel-measured-deviation':
+    'this kernel does not count the time of hardware interrupts (CONFIG_IRQ_TIME_ACCOUNTING), which the VM loses, too.',
   'node-agent.resident-megabytes': 'see the goal below. The limit of the agent is 160 MiB.',
   'node-agent.start-up': 'a slow moment of this machine, as the spread shows; the median of other runs was 2.8 to 3.1.',
 };

@@ -8,7 +8,9 @@ export function fetchInterference(ask: AskAgent): Promise<InterferenceStatus> {
   return readPage(ask, '/interference', interferenceStatus, absent);
 }
 
-export function vmNameOf({ namespace, vmi, podName }: DisturbedVm): string {
+/** The uid until PodResources has named the pod. */
+export function vmNameOf({ namespace, vmi, podName, podUID }: DisturbedVm): string {
+  if (namespace === '') return podUID;
   return `${namespace}/${vmi === '' ? podName : vmi}`;
 }
 

@@ -10,6 +10,8 @@ export interface Cpus {
   /** CPUs without an owner that other work should leave alone: those of poll mode drivers, and of isolcpus. */
   readonly quiet: CpuSet;
   readonly cells: Host['cells'];
+  /** CPUs of isolated cpuset partitions, which the kernel leaves out of kernel threads' CPUs. */
+  readonly partitions: CpuSet;
 }
 
 /** About 200 of a CPU's 256 vectors on x86 are for devices; the rest is a reserve for managed interrupts. */

@@ -60,6 +60,7 @@ const cpuMask = (text: string | undefined) => parsed(text, (mask) => CpuSet.from
 /** The key of the mask that new interrupts get, unless their driver sets another. */
 const DEFAULT_KEY = 'default_smp_affinity';
 const KTHREADD = 2;
+const WORKQUEUE = 'devices/virtual/workqueue';
 
 interface MaskFile {
   readonly path: string;
@@ -173,9 +174,14 @@ export function rpsKnobs(deps: KnobDeps): Knob[] {
   });
 }
 
+/** The CPUs of isolated cpuset partitions. */
+export function partitionCpus({ files, sysfsRoot }: KnobDeps): CpuSet {
+  return cpuMask(files.read(join(sysfsRoot, WORKQUEUE, 'cpumask_isolated'))?.text) ?? CpuSet.EMPTY;
+}
+
 /** The CPUs of unbound workqueues, without those that the kernel takes away for isolated cpuset partitions. */
 export function workqueueKnobs(deps: KnobDeps): Knob[] {
-  const root = join(deps.sysfsRoot, 'devices/virtual/workqueue');
+  const root = join(deps.sysfsRoot, WORKQUEUE);
   const path = join(root, 'cpumask');
   const knob = fileKnob(
     deps,
@@ -186,8 +192,7 @@ export function workqueueKnobs(deps: KnobDeps): Knob[] {
   // What was asked for, which a partition does not change; writing replaces it.
   const requested = () => cpuMask(deps.files.read(join(root, 'cpumask_requested'))?.text) ?? knob.read();
   // A write replaces the isolation of partitions.
-  const isolated = cpuMask(deps.files.readOnce(join(root, 'cpumask_isolated'))) ?? CpuSet.EMPTY;
-  const write = (cpus: CpuSet) => knob.write(cpus.minus(isolated));
+  const write = (cpus: CpuSet) => knob.write(cpus.minus(partitionCpus(deps)));
   return [{ ...knob, current: requested() ?? knob.current, read: requested, write }];
 }
 

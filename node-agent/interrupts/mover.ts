@@ -102,27 +102,26 @@ export class Mover {
     });
   }
 
-  #meet(knob: Knob, { owned }: Cpus, isExpected: boolean, met: ReadonlyMap<string, Entry>): Entry {
+  #meet(knob: Knob, cpus: Cpus, isExpected: boolean, met: ReadonlyMap<string, Entry>): Entry {
     const before = this.#entries.get(knob.key);
     const { current } = knob;
-    if (before === undefined || before.knob.instance !== knob.instance) {
-      // The same number serves another request: what the driver set is the original.
-      return before === undefined ? this.#first(knob, met) : newEntry(knob, current);
-    }
+    if (before === undefined) return this.#first(knob, cpus, met);
+    // The same number serves another request: what the driver set is the original.
+    if (before.knob.instance !== knob.instance) return inherited(knob, cpus, met) ?? newEntry(knob, current);
     const entry = before;
     entry.knob = knob;
     if (entry.written === undefined) {
       entry.original = current;
       return entry;
     }
-    if (current.equals(entry.written)) return entry;
+    if (isValue(knob, entry.written, cpus, isExpected)) return entry;
     const { kind } = knob;
     // Only what the agent cleared is its own there: CRI-O and tuned change other bits.
     const own = kind === 'default' ? entry.original.minus(entry.written) : CpuSet.EMPTY;
     entry.original = current.union(own);
     entry.written = kind === 'default' ? current : undefined;
     entry.target = undefined;
-    if (isExpected || !current.intersects(owned)) return entry;
+    if (isExpected || !current.intersects(cpus.owned)) return entry;
     const { metrics, now, onForeign } = this.#deps;
     metrics.interruptsDisplaced.inc({ kind });
     if (now() - entry.displacedAt <= REPEAT_SECONDS) {
@@ -133,20 +132,17 @@ export class Mover {
     return entry;
   }
 
-  /** A knob that this agent has not seen: an earlier one may have set it, and a new one may have inherited its value. */
-  #first(knob: Knob, met: ReadonlyMap<string, Entry>): Entry {
+  /** A knob that this agent has not seen: an earlier one may have set it. */
+  #first(knob: Knob, cpus: Cpus, met: ReadonlyMap<string, Entry>): Entry {
     const { current } = knob;
     const saved = this.#deps.originals.get(knob.key);
-    if (saved?.written.some((cpus) => cpus.equals(current)) === true) {
-      return { ...newEntry(knob, saved.original), written: current };
-    }
+    const ours = saved?.written.find((written) => isValue(knob, written, cpus, false));
+    if (saved !== undefined && ours !== undefined) return { ...newEntry(knob, saved.original), written: ours };
     if (saved !== undefined && knob.kind === 'default') {
       const cleared = saved.original.minus(saved.written.at(-1) ?? saved.original);
       return { ...newEntry(knob, current.union(cleared)), written: current };
     }
-    const parent = knob.inheritsFrom === undefined ? undefined : met.get(knob.inheritsFrom);
-    if (parent?.written?.equals(current) === true) return { ...newEntry(knob, parent.original), written: current };
-    return newEntry(knob, current);
+    return inherited(knob, cpus, met) ?? newEntry(knob, current);
   }
 
   #isDue({ desired, written, target, original, retryAt }: Entry): boolean {
@@ -205,12 +201,13 @@ export class Mover {
       this.#deps.metrics.interruptWrites.inc({ kind: knob.kind, outcome: entry.refused });
       return false;
     }
-    const accepted = knob.read() ?? value;
-    entry.knob = { ...knob, current: accepted };
+    const current = knob.read() ?? value;
+    entry.knob = { ...knob, current };
+    const accepted = isValue(entry.knob, value, cpus, false) ? value : current;
     entry.refused = undefined;
     entry.target = desired;
     entry.written = isRestored ? undefined : accepted;
-    const [cpu] = accepted;
+    const [cpu] = current;
     if (knob.kind === 'irq' && cpu !== undefined) used.set(cpu, (used.get(cpu) ?? 0) + 1);
     this.#deps.metrics.interruptWrites.inc({ kind: knob.kind, outcome: 'written' });
     return true;
@@ -240,6 +237,19 @@ export class Mover {
   }
 }
 
+/**
+ * Whether a knob has a value. The CPUs of a thread are without those that are offline or in a partition, and return with
+ * them. @param isChanging whether CPUs go or come at this moment
+ */
+function isValue({ kind, current }: Knob, value: CpuSet, { online, partitions }: Cpus, isChanging: boolean): boolean {
+  if (kind !== 'kthread') return current.equals(value);
+  return (
+    current.equals(value) ||
+    current.equals(value.intersect(online).minus(partitions)) ||
+    (isChanging && current.isSubsetOf(value))
+  );
+}
+
 /** Why nothing is written; undefined if it was. */
 function refusalOf(knob: Knob, value: CpuSet): string | undefined {
   if (value.isEmpty) return NO_VECTOR;
@@ -254,6 +264,13 @@ function attempt(knob: Knob, value: CpuSet): string | undefined {
   } catch (error) {
     return errorCode(error);
   }
+}
+
+/** A new knob that has the value of its parent, and so the original of that. */
+function inherited(knob: Knob, cpus: Cpus, met: ReadonlyMap<string, Entry>): Entry | undefined {
+  const { written, original } = met.get(knob.inheritsFrom ?? '') ?? {};
+  if (written === undefined || original === undefined || !isValue(knob, written, cpus, false)) return undefined;
+  return { ...newEntry(knob, original), written };
 }
 
 function newEntry(knob: Knob, original: CpuSet): Entry {

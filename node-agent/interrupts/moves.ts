@@ -16,6 +16,7 @@ import {
   type KnobDeps,
   type KnobKind,
   KthreadKnobs,
+  partitionCpus,
   rpsKnobs,
   workqueueKnobs,
 } from './knobs.ts';
@@ -148,6 +149,8 @@ export class InterruptMoves {
 
   #pass(): void {
     const { isMoving, originals, irqbalance, now, log } = this.#deps;
+    // Until an agent that has started knows the owners, what an earlier one moved stays.
+    if (isMoving && this.#deps.assignments.view().free === undefined) return;
     const owned = isMoving ? this.#avoided() : CpuSet.EMPTY;
     const isNew = !owned.equals(this.#owned);
     this.#owned = owned;
@@ -183,7 +186,8 @@ export class InterruptMoves {
       this.#expectedUntil = this.#deps.now() + HOTPLUG_SECONDS;
       this.#searchAt = 0;
     }
-    return { online, owned, quiet: this.#deps.quiet(), cells: this.#deps.cells() };
+    const { quiet, cells } = this.#deps;
+    return { online, owned, quiet: quiet(), cells: cells(), partitions: partitionCpus(this.#deps) };
   }
 
   #findManagers(): ReadonlySet<KnobKind> {

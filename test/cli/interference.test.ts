@@ -103,6 +103,11 @@ describe('plumbline interference', () => {
     );
   });
 
+  it('names a pod that the kubelet has not named by its uid', () => {
+    const [, line] = interferenceLines({ ...status, vms: [{ ...quiet, namespace: '', vmi: '', podName: '' }] });
+    assert.match(line ?? '', /^ {2}uid-b /);
+  });
+
   it('says that there is nothing to disturb', () => {
     assert.deepEqual(interferenceLines({ ...status, vms: [], problems: [] }), [
       'no VM on this node has dedicated CPUs',

@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { buildConsole } from '../../build-console.ts';
 import { createConsole } from '../../console/server/console.ts';
 import type { Kind, OptionalKind } from '../../console/server/kinds.ts';
-import type { AskDiagnosis, AskDrain, AskExtender, AskSwitch } from '../../console/server/questions.ts';
+import type {
+  AskDiagnosis,
+  AskDrain,
+  AskExtender,
+  AskInterference,
+  AskSwitch,
+} from '../../console/server/questions.ts';
 import { podState } from '../../diagnosis/launcher.ts';
 import { extenderVerdict, groupNodes } from '../../diagnosis/opinions.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
@@ -55,6 +61,7 @@ export interface ConsoleFixture extends ExtenderFixture {
   readonly ask?: AskExtender;
   readonly askSwitch?: AskSwitch;
   readonly askDrain?: AskDrain;
+  readonly askInterference?: AskInterference;
   readonly diagnose?: AskDiagnosis;
   readonly without?: ReadonlySet<OptionalKind>;
   /** The answers of the API server when these are read. */
@@ -178,7 +185,7 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
     ask: fixture.ask ?? (async (pod) => ({ answer: await explained(pod) })),
     askSwitch: fixture.askSwitch ?? (async () => ({ why: 'this console cannot reach it' })),
     askDrain: fixture.askDrain ?? (async () => ({ why: 'this cluster is not read' })),
-    askInterference: async () => ({ why: 'this console cannot reach it' }),
+    askInterference: fixture.askInterference ?? (async () => ({ why: 'this console cannot reach it' })),
     diagnose:
       fixture.diagnose ??
       (async (kind, name) => (kind === 'vm' ? { why: 'this cluster has no VM' } : { answer: await diagnosed(name) })),

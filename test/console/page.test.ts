@@ -283,6 +283,31 @@ describe('the page in Chromium', function () {
     assert.deepEqual([await ownersIn(1), await ownersIn(2), await ownersIn(3)], [0, 0, 4]);
   });
 
+  it('shows a chart of what interrupts took from a VM; none without an answer', async () => {
+    const [vm, idle] = inventNode(7).vms;
+    const sources = ['NET_RX 412233', 'mlx5_comp3 (ens1f0) 98120'];
+    const taken = { name: `${vm?.namespace}/${vm?.name}`, share: 0.0184, history: [0, null, 0.04, 0.0184], sources };
+    const asked: string[] = [];
+    const other = await another({
+      invented: 9,
+      async askInterference(node) {
+        asked.push(node);
+        return { answer: { vms: [taken] } };
+      },
+    });
+    const { page, complaints } = await open(`${other.url}/#/vms/${taken.name}`);
+    await page
+      .getByText('1.84 % in the last minute; most frequent: NET_RX 412233, mlx5_comp3 (ens1f0) 98120')
+      .waitFor();
+    const points = await page.locator('svg.interference polyline').getAttribute('points');
+    assert.equal(points, '0.0,40.0 80.0,40.0 160.0,0.0 240.0,21.6');
+    assert.match(asked.join(), /^worker-7/);
+    assert.deepEqual(complaints, []);
+    await page.goto(`${other.url}/#/vms/${idle?.namespace}/${idle?.name}`);
+    await page.getByText('Dedicated CPUs').waitFor();
+    assert.equal(await page.locator('svg.interference').count(), 0);
+  });
+
   it('shows what would help in the words of explain; without an answer, what the watches show', async () => {
     const remedies = [['stop a VM on worker-1', 'plumbline top worker-1'], ['add a larger node']] as const;
     const diagnosis = {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { CpuSet } from '../../../model/cpu-set.ts';
 import { maskText } from '../../../node-agent/interrupts/knobs.ts';
 import { set, tempDirectories } from '../support.ts';
 import { createStage } from './stage.ts';
@@ -194,7 +195,11 @@ describe('work of the kernel on owned CPUs', () => {
     kthreads.masks.set(2, set('0-7'));
     await start();
     await own('2-3');
-    kernel.irq(40, { cpus: '0-1,4-7', action: 'new' });
+    // Twice: a driver is bound, and bound again.
+    for (let i = 0; i < 2; i++) {
+      kernel.irq(40, { cpus: '0-1,4-7', action: 'new' });
+      await later(1.5);
+    }
     kernel.put('/proc/2/task/2/children', '20');
     kernel.put('/proc/20/stat', `20 (napi/eth1-1) S 2 0 0 0 -1 0 ${'0 '.repeat(12)}9 0`);
     kthreads.masks.set(20, set('0-1,4-7'));
@@ -202,6 +207,39 @@ describe('work of the kernel on owned CPUs', () => {
     await own('');
     await later(6);
     assert.deepEqual([kernel.mask(40), String(kthreads.masks.get(20))], ['0-7', '0-7']);
+  });
+
+  it('a kernel thread that lost CPUs by hotplug or a partition still gets its original back', async () => {
+    const { kernel, kthreads, start, own, later, stage } = stageAt();
+    const isolated = '/sys/devices/virtual/workqueue/cpumask_isolated';
+    kernel.put('/sys/devices/virtual/workqueue/cpumask', 'ff');
+    kernel.put(isolated, '0');
+    kernel.put('/proc/2/task/2/children', '');
+    kernel.put('/proc/2/stat', `2 (kthreadd) S 0 0 0 0 -1 0 ${'0 '.repeat(12)}0 0`);
+    kthreads.masks.set(2, set('0-7'));
+    await start();
+    await own('2-3');
+    stage.online = '0-6';
+    kthreads.masks.set(2, set('0-1,4-6'));
+    await later(10);
+    kernel.change(isolated, '2');
+    kthreads.masks.set(2, set('0,4-6'));
+    await later(10);
+    await stage.end();
+    await stage.start();
+    // The kernel accepts a value, and leaves out the partition and what is offline.
+    const original = kthreads.set.bind(kthreads);
+    kthreads.set = (tid, words) => original(tid, CpuSet.fromWords(words).minus(set('1,7')).toWords(1));
+    await own('2');
+    await later(6);
+    assert.equal(String(kthreads.masks.get(2)), '0,3-6');
+    kthreads.set = original;
+    kthreads.masks.set(2, set('0-1,3-7'));
+    stage.online = '0-7';
+    kernel.change(isolated, '0');
+    await own('');
+    await later(6);
+    assert.equal(String(kthreads.masks.get(2)), '0-7');
   });
 
   it('changes only its own bits of the mask of new interrupts', async () => {
@@ -260,6 +298,23 @@ describe('work of the kernel on owned CPUs', () => {
         assert.equal(existsSync(path), false);
       });
     }
+
+    it('an agent that is updated moves nothing back before it knows the owners', async () => {
+      const { kernel, stage, start, own, end, later } = stageAt();
+      kernel.irq(40, { cpus: '0-7', action: 'a' });
+      await start();
+      await own('2-3');
+      await end();
+      stage.unknown();
+      const { length } = kernel.writes;
+      await stage.start();
+      await later(10);
+      await own('2-3');
+      assert.deepEqual([kernel.mask(40), kernel.writes.length - length], ['0-1,4-7', 0]);
+      await own('');
+      await later(6);
+      assert.equal(kernel.mask(40), '0-7');
+    });
 
     it('the originals are on the disk before the first write', async () => {
       const { kernel, start, own, path } = stageAt();

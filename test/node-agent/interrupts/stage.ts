@@ -110,7 +110,7 @@ export function createStage(stateFile: string) {
   const events: string[] = [];
   let at = 1000;
   let online = set('0-7');
-  let view: AssignmentsView = UNKNOWN_VIEW;
+  let view: AssignmentsView = { ...UNKNOWN_VIEW, free: CpuSet.EMPTY };
   let stop = new AbortController();
   let running: Promise<void> = Promise.resolve();
   let changed = () => {};
@@ -160,9 +160,13 @@ export function createStage(stateFile: string) {
     set online(cpus: string) {
       online = set(cpus);
     },
+    /** Forgets the owners, as an agent that starts. */
+    unknown() {
+      view = UNKNOWN_VIEW;
+    },
     /** Changes the owned CPUs, and waits until the agent has followed. */
     async own(cpus: string) {
-      view = { ...view, owned: set(cpus) };
+      view = { ...UNKNOWN_VIEW, free: CpuSet.EMPTY, owned: set(cpus) };
       changed();
       await turns();
     },

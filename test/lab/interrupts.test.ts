@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { build } from 'esbuild';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { root } from '../support/bundles.ts';
+import { needs } from '../support/parts.ts';
+import { isMade } from './machine/base.ts';
+import { placesOf } from './machine/places.ts';
+
+const places = placesOf(process.env);
+/** QEMU's emulation on a busy machine takes minutes. */
+const MAX_SECONDS = 600;
+const MODULES = ['net/core/failover', 'drivers/net/net_failover', 'drivers/net/virtio_net', 'drivers/block/virtio_blk'];
+const INIT = `#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+${MODULES.map((name) => `insmod /modules/${basename(name)}.ko`).join('\n')}
+until [ -d /sys/class/net/eth0 ]; do sleep 0.1; done
+ip link set eth0 up
+node /app/guest.mjs
+poweroff -f
+`;
+
+interface Step {
+  readonly step: string;
+  readonly values: Readonly<Record<string, string>>;
+  readonly milliseconds?: number;
+  readonly states?: readonly string[];
+  readonly events?: readonly string[];
+  readonly problems?: readonly string[];
+}
+
+const run = (program: string, ...args: string[]) => execFileSync(program, args, { encoding: 'utf8', stdio: 'pipe' });
+
+/** The kernel and its modules are those of the lab's machine; Node.js and ethtool are this machine's. */
+async function makeInitramfs(directory: string): Promise<string> {
+  const guest = join(directory, 'root');
+  for (const name of ['bin', 'proc', 'sys', 'dev', 'tmp', 'modules', 'app/node_modules'])
+    mkdirSync(join(guest, name), { recursive: true });
+  const release = /version (\S+)/.exec(run('file', '-b', places.kernel))?.[1] ?? '';
+  for (const name of MODULES) {
+    const file = `/usr/lib/modules/${release}/kernel/${name}.ko`;
+    run('debugfs', '-R', `dump ${file} ${join(guest, 'modules', basename(file))}`, places.disk);
+  }
+  copyFileSync(places.busybox, join(guest, 'bin/busybox'));
+  const programs = [process.execPath, run('which', 'ethtool').trim()].map((path) => realpathSync(path));
+  for (const program of programs) {
+    copyFileSync(program, join(guest, 'bin', basename(program)));
+    for (const [library = ''] of run('ldd', program).matchAll(/\/\S+\.so\S*/g)) {
+      mkdirSync(join(guest, dirname(library)), { recursive: true });
+      copyFileSync(realpathSync(library), join(guest, library));
+    }
+  }
+  for (const name of ['koffi', '@koromix']) {
+    cpSync(join(root, 'node_modules', name), join(guest, 'app/node_modules', name), {
+      recursive: true,
+      dereference: true,
+    });
+  }
+  await build({
+    entryPoints: [join(root, 'test/lab/interrupts-guest.ts')],
+    outfile: join(guest, 'app/guest.mjs'),
+    bundle: true,
+    platform: 'node',
+    target: 'node20',
+    format: 'esm',
+    external: ['koffi'],
+    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/app/guest.mjs');" },
+    logLevel: 'warning',
+  });
+  writeFileSync(join(guest, 'init'), INIT);
+  chmodSync(join(guest, 'init'), 0o755);
+  const initramfs = join(directory, 'initramfs.gz');
+  run('sh', '-c', `cd ${guest} && find . | cpio --quiet -o -H newc | gzip -1 >${initramfs}`);
+  return initramfs;
+}
+
+/** Boots it in a network namespace of its own, and returns the lines of the guest's program. */
+async function runGuest(directory: string): Promise<Step[]> {
+  const initramfs = await makeInitramfs(directory);
+  const [disk, serial] = [join(directory, 'disk.img'), join(directory, 'serial.log')];
+  writeFileSync(disk, '');
+  truncateSync(disk, 16 * 1024 * 1024);
+  const parameters = 'console=ttyS0 quiet panic=-1 mitigations=off nowatchdog rcupdate.rcu_cpu_stall_suppress=1';
+  const qemu = [
+    ...['qemu-system-x86_64', '-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'Nehalem', '-smp', '4', '-m', '1500'],
+    ...['-display', 'none', '-no-reboot', '-nodefaults', '-kernel', places.kernel, '-initrd', initramfs],
+    ...['-append', parameters, '-serial', `file:${serial}`, '-drive', `if=none,id=disk,format=raw,file=${disk}`],
+    ...['-device', 'virtio-blk-pci,drive=disk,num-queues=4'],
+    ...['-netdev', 'tap,id=nic,ifname=tap0,script=no,downscript=no,queues=4'],
+    ...['-device', 'virtio-net-pci,netdev=nic,mq=on,vectors=10'],
+  ];
+  const script = `ip tuntap add dev tap0 mode tap multi_queue && ip link set tap0 up && exec "$@"`;
+  const child = spawn('unshare', ['--net', 'sh', '-c', script, 'sh', ...qemu], { stdio: 'ignore' });
+  const timer = setTimeout(() => child.kill('SIGKILL'), MAX_SECONDS * 1000);
+  await once(child, 'exit');
+  clearTimeout(timer);
+  const text = readFileSync(serial, 'utf8');
+  const steps = [...text.matchAll(/^@@ (.*?)\r?$/gm)].map(([, json = '']) => JSON.parse(json) as Step);
+  assert.ok(
+    steps.some(({ step }) => step === 'switched off'),
+    text.slice(-2000),
+  );
+  return steps;
+}
+
+describe('interrupts and kernel threads of an emulated machine', function () {
+  needs('qemu');
+  needs('root');
+  needs('ethtool');
+  this.timeout((MAX_SECONDS + 60) * 1000);
+  const directory = mkdtempSync(join(tmpdir(), 'plumbline-'));
+  let steps: readonly Step[];
+  before(async function () {
+    // The lab makes its kernel and disk at its first run (npm run test:lab).
+    if (!(await isMade(places))) return this.skip();
+    steps = await runGuest(directory);
+  });
+  after(() => rmSync(directory, { recursive: true }));
+
+  const at = (name: string) => {
+    const found = steps.find(({ step }) => step === name);
+    assert.ok(found, name);
+    return found;
+  };
+  /** What may run on these CPUs, besides interrupts that only the kernel sets. */
+  const on = (values: Step['values'], cpus: string) =>
+    Object.entries(values).flatMap(([name, list]) => {
+      const isFixed = /^irq (?:timer|virtio\d+-req)/.test(name);
+      return !isFixed && CpuSet.parse(list).intersects(CpuSet.parse(cpus)) ? [`${name}: ${list}`] : [];
+    });
+
+  it('leave owned CPUs, except the disk’s, which the kernel manages', () => {
+    const { values, states = [] } = at('owned');
+    assert.ok(on(at('before').values, '2-3').length > 10);
+    assert.deepEqual(on(values, '2-3'), []);
+    assert.deepEqual(
+      states.filter((state) => /-req\.\d: /.test(state)).map((state) => state.split(': ')[1]),
+      ['managed', 'managed'],
+    );
+  });
+
+  for (const name of [
+    'two queues',
+    'four queues',
+    'bound again',
+    'CPU 1 offline',
+    'CPU 1 online',
+    'partition of CPU 1',
+  ]) {
+    it(`leave them again: ${name}`, () => {
+      const { values, milliseconds = 0 } = at(name);
+      assert.deepEqual(on(values, '2-3'), []);
+      assert.ok(milliseconds < 5000, `${milliseconds} ms`);
+    });
+  }
+
+  it('get released CPUs, and not those of a cpuset partition', () => {
+    const { values, events, problems } = at('only CPU 3 owned');
+    assert.deepEqual([values['workqueue'], values['default']], ['0,2', '0-2']);
+    assert.deepEqual([events, problems], [[], []]);
+  });
+
+  it('have their originals when it is switched off', () => {
+    const { values } = at('before');
+    const after = at('switched off').values;
+    const names = Object.keys(values).filter((name) => name in after);
+    assert.ok(names.length > 30);
+    assert.deepEqual(
+      names.flatMap((name) =>
+        values[name] === after[name] ? [] : [`${name}: ${values[name]} before, ${after[name]} after`],
+      ),
+      [],
+    );
+  });
+});
