@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorText } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
@@ -13,7 +14,7 @@ const METHODS = { 'ovsdb-server': 'echo', 'ovs-vswitchd': 'version' } as const s
 
 /**
  * Asks both daemons of Open vSwitch, over a connection that stays open, whether they answer: one that hangs keeps its
- * pidfile and its sockets. One without a pidfile does not run, which is no problem here.
+ * pidfile and its sockets. One without them does not run, or not here, which is no problem of this kind.
  * @param onProblem called after each question
  */
 export async function askSwitch(
@@ -25,9 +26,9 @@ export async function askSwitch(
   const follow = async (name: OvsDaemonName): Promise<void> => {
     while (!signal.aborted) {
       const pid = resultOrNone(() => readPid(join(rundir, `${name}.pid`)));
-      if (pid === undefined) onProblem(name, undefined);
+      const socketPath = join(rundir, name === 'ovsdb-server' ? 'db.sock' : `${name}.${pid}.ctl`);
+      if (pid === undefined || !existsSync(socketPath)) onProblem(name, undefined);
       else {
-        const socketPath = join(rundir, name === 'ovsdb-server' ? 'db.sock' : `${name}.${pid}.ctl`);
         const question = { socketPath, method: METHODS[name], intervalSeconds };
         await ask(question, () => onProblem(name, undefined), signal).catch((error: unknown) => {
           if (!signal.aborted) onProblem(name, `${name} does not answer: ${errorText(error)}`);

@@ -86,6 +86,14 @@ describe('whether Open vSwitch answers', function () {
     assert.match(texts()[0] ?? '', /^ovs-vswitchd does not answer: /);
   });
 
+  it('one whose socket is elsewhere is no problem', async () => {
+    rmSync(join(rundir, 'db.sock'));
+    database.stop();
+    await eventually(() => problems.size === 2, 'both have been asked');
+    await new Promise((resolve) => setTimeout(resolve, 5 * INTERVAL_SECONDS * 1000));
+    assert.deepEqual(texts(), []);
+  });
+
   it('one that was stopped has no pidfile, and is no problem', async () => {
     await eventually(() => problems.size === 2, 'both have been asked');
     rmSync(join(rundir, 'ovs-vswitchd.pid'));
