@@ -232,8 +232,8 @@ function optionsOf({ cluster, user, credentials }: Kubeconfig): ApiConnectionOpt
     ...(token && { Authorization: `Bearer ${token}` }),
     ...(user.impersonateUser && { 'Impersonate-User': user.impersonateUser }),
   };
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  return { ...Object.fromEntries(given), headers };
+  const present = Object.entries(options).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(present), headers };
 }
 
 /** The access of a daemon. @throws ConfigError as loadKubeconfig, and if the user has a credential plugin */

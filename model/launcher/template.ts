@@ -121,8 +121,8 @@ const MAX_UNKNOWN = 5;
 
 /** A typing error has no effect. @param names of all annotations */
 export function unknownAnnotations(names: readonly string[]): readonly string[] {
-  const known = [...OWN_ANNOTATIONS, ...OTHER_ANNOTATIONS];
-  const unknown = names.filter((name) => name.startsWith(PREFIX) && !known.includes(name));
+  const annotations = [...OWN_ANNOTATIONS, ...OTHER_ANNOTATIONS];
+  const unknown = names.filter((name) => name.startsWith(PREFIX) && !annotations.includes(name));
   return unknown.slice(0, MAX_UNKNOWN).map((name) => {
     return `annotation ${quote(name)} is unknown and has no effect: those of a VM are ${OWN_ANNOTATIONS.join(', ')}`;
   });

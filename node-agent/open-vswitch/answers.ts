@@ -4,7 +4,7 @@ import { errorText } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { secondsUntilTick, sleep, underSignals } from '../../runtime/time.ts';
 import { OVS_DAEMONS, type OvsDaemonName, readPid } from './daemons.ts';
-import { OvsdbConnection } from './ovsdb/follow.ts';
+import { OVSDB_SOCKET, OvsdbConnection } from './ovsdb/follow.ts';
 
 /** Seconds between questions; a daemon has 5 s to answer. */
 const INTERVAL_SECONDS = 10;
@@ -14,7 +14,7 @@ const METHODS = { 'ovsdb-server': 'echo', 'ovs-vswitchd': 'version' } as const s
 
 /**
  * Asks both daemons of Open vSwitch, over a connection that stays open, whether they answer: one that hangs keeps its
- * pidfile and its sockets. One without them does not run, or not here, which is no problem of this kind.
+ * sockets. Without the database's, nothing runs here, which is no problem of this kind.
  * @param onProblem called after each question
  */
 export async function askSwitch(
@@ -23,11 +23,17 @@ export async function askSwitch(
   signal: AbortSignal,
   intervalSeconds = INTERVAL_SECONDS,
 ): Promise<void> {
+  const database = join(rundir, OVSDB_SOCKET);
+  const socketOf = (name: OvsDaemonName): string | undefined => {
+    if (name === 'ovsdb-server') return database;
+    const pid = resultOrNone(() => readPid(join(rundir, `${name}.pid`)));
+    const control = join(rundir, `${name}.${pid}.ctl`);
+    return pid !== undefined && existsSync(control) ? control : undefined;
+  };
   const follow = async (name: OvsDaemonName): Promise<void> => {
     while (!signal.aborted) {
-      const pid = resultOrNone(() => readPid(join(rundir, `${name}.pid`)));
-      const socketPath = join(rundir, name === 'ovsdb-server' ? 'db.sock' : `${name}.${pid}.ctl`);
-      if (pid === undefined || !existsSync(socketPath)) onProblem(name, undefined);
+      const socketPath = existsSync(database) ? socketOf(name) : undefined;
+      if (socketPath === undefined) onProblem(name, undefined);
       else {
         const question = { socketPath, method: METHODS[name], intervalSeconds };
         await ask(question, () => onProblem(name, undefined), signal).catch((error: unknown) => {

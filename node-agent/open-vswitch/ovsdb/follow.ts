@@ -9,6 +9,9 @@ import type { AgentLogger } from '../../telemetry/log-messages.ts';
 import { JsonStream } from './json-stream.ts';
 import { type Columns, OvsdbReplica, type Tables } from './replica.ts';
 
+/** The socket of Open vSwitch's database in its run directory. */
+export const OVSDB_SOCKET = 'db.sock';
+
 /** Seconds until the next attempt without a socket, in case the event of its creation was lost. */
 const ABSENT_RETRY_SECONDS = 60;
 const DATABASE = 'Open_vSwitch';
