@@ -6,8 +6,9 @@ import { secondsUntilTick, sleep, underSignals } from '../../runtime/time.ts';
 import { OVS_DAEMONS, type OvsDaemonName, readPid } from './daemons.ts';
 import { OVSDB_SOCKET, OvsdbConnection } from './ovsdb/follow.ts';
 
-/** Seconds between questions; a daemon has 5 s to answer. */
-const INTERVAL_SECONDS = 10;
+/** Seconds between questions, at the ticks of the other checks, and for an answer. */
+const INTERVAL_SECONDS = 15;
+const ANSWER_SECONDS = 3;
 
 /** A request that every daemon answers from its main loop. Source: RFC 7047 section 4.1.11, and ovs-appctl(8). */
 const METHODS = { 'ovsdb-server': 'echo', 'ovs-vswitchd': 'version' } as const satisfies Record<OvsDaemonName, string>;
@@ -55,7 +56,7 @@ function ask(
   return underSignals([signal], undefined, async (connected) => {
     const connection = new OvsdbConnection({ socketPath, signal: connected, onNotification: () => undefined });
     for (;;) {
-      await connection.call(method, []);
+      await connection.call(method, [], ANSWER_SECONDS);
       onAnswer();
       await Promise.race([connection.ended, sleep(secondsUntilTick(intervalSeconds), connected)]);
     }

@@ -73,7 +73,7 @@ describe('whether Open vSwitch answers', function () {
       daemon.isHung = true;
       await eventually(() => texts().length > 0, 'a problem', 10);
       assert.equal(texts().length, 1);
-      assert.match(texts()[0] ?? '', new RegExp(`^${name} does not answer: .*no answer to \\w+ in 5 s$`));
+      assert.match(texts()[0] ?? '', new RegExp(`^${name} does not answer: .*no answer to \\w+ in 3 s$`));
       daemon.isHung = false;
       await eventually(() => texts().length === 0, 'no problem', 10);
     });
