@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { OVSDB_SOCKET } from '../../node-agent/networks/networks.ts';
+import { OVSDB_SOCKET } from '../../node-agent/open-vswitch/ovsdb/follow.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { startManyThreads } from '../support/many-threads.ts';
 import { paced } from '../support/pace.ts';
@@ -25,7 +25,7 @@ export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]>
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   writeFileSync(join(directory, 'enable'), '1');
   const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
-  const database = await startDatabase(daemons.rundir);
+  const answers = await startAnswers(daemons.rundir);
   const flags = ['--ovs-rundir', daemons.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory];
   // As in the manifests, the directory of the enabler has no other files that change.
   const gate = ['run-dir', 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => [`--${name}`, join(directory, name)]);
@@ -41,26 +41,32 @@ export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]>
     ];
   } finally {
     await agent.stop();
-    database.stop();
+    answers.stop();
     daemons.stop();
     rmSync(directory, { recursive: true });
   }
 }
 
 /**
- * A database with one network, with its socket linked into the run directory: without it the node's report would have a
- * problem, and the agent would check more often.
+ * Sockets that answer, linked into the run directory: the database has one network. Without them the node's report would
+ * have a problem, and the agent would check more often.
  */
-async function startDatabase(rundir: string): Promise<{ stop(): void }> {
+async function startAnswers(rundir: string): Promise<{ stop(): void }> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
-  const flags = ['--name', 'ovsdb-server', '--threads', '0', '--rundir', directory, '--physnet', 'net0=0'];
-  const child = spawn(process.execPath, [bundle('ovs-stand-in.cjs'), ...flags], { stdio: 'ignore' });
-  const socket = join(directory, OVSDB_SOCKET);
-  await eventually(() => existsSync(socket), 'the database listens');
-  symlinkSync(socket, join(rundir, OVSDB_SOCKET));
+  const pidIn = (folder: string) => readFileSync(join(folder, 'ovs-vswitchd.pid'), 'utf8').trim();
+  const children = ['ovsdb-server', 'ovs-vswitchd'].map((name) => {
+    const flags = ['--name', name, '--threads', '0', '--rundir', directory, '--physnet', 'net0=0'];
+    return spawn(process.execPath, [bundle('ovs-stand-in.cjs'), ...flags], { stdio: 'ignore' });
+  });
+  const names = () => [OVSDB_SOCKET, `ovs-vswitchd.${pidIn(directory)}.ctl`];
+  const isThere = (name: string) => existsSync(join(directory, name));
+  await eventually(() => isThere('ovs-vswitchd.pid') && names().every(isThere), 'both listen');
+  const [database = '', control = ''] = names().map((name) => join(directory, name));
+  symlinkSync(database, join(rundir, OVSDB_SOCKET));
+  symlinkSync(control, join(rundir, `ovs-vswitchd.${pidIn(rundir)}.ctl`));
   return {
     stop() {
-      child.kill('SIGKILL');
+      for (const child of children) child.kill('SIGKILL');
       rmSync(directory, { recursive: true });
     },
   };

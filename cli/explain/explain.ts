@@ -35,6 +35,11 @@ const RECENT_SECONDS = 3600;
 export type Explanation = Awaited<ReturnType<typeof explain>>;
 export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 
+const UNSEEN: readonly Reason[] = ['WebhookMissed', 'NotDecided', 'UnpaddedRejected'];
+
+const isUnseen = ({ reason, causes }: VmState): boolean =>
+  [reason, ...causes.map((cause) => cause.reason)].some((one) => UNSEEN.includes(one));
+
 /** @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {
   const { kind, namespace, name, launchers, events } = subject;
@@ -58,9 +63,10 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
   const waiting = byUid(waitingLauncher(stateWith()));
   const search = waiting && (await searchNodes(cluster, waiting, choice, now));
   const extenderAway = search === undefined ? scheduler?.extenderAway : search.extenderAway;
-  const known = { scheduler: { ...scheduler, extenderAway }, search };
-  const seen = stateWith(known);
-  const state = isUnseen(seen) ? stateWith({ ...known, webhooksOff: await readWebhooksOff(cluster.client) }) : seen;
+  const searched = { scheduler: { ...scheduler, extenderAway }, search };
+  const before = stateWith(searched);
+  const webhooksOff = isUnseen(before) ? await readWebhooksOff(cluster.client) : undefined;
+  const state = webhooksOff === undefined ? before : stateWith({ ...searched, webhooksOff });
   const pod = byUid(state.launcher);
   const place = pod && places.get(pod);
   const asks = pod && asksOf(pod, subject.vmi);
@@ -82,11 +88,6 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     events: recentEvents(subject, now),
   };
 }
-
-const UNSEEN: readonly Reason[] = ['WebhookMissed', 'NotDecided', 'UnpaddedRejected'];
-
-const isUnseen = ({ reason, causes }: VmState): boolean =>
-  [reason, ...causes.map((cause) => cause.reason)].some((one) => UNSEEN.includes(one));
 
 function stateData(life: VmState, nameOf: (uid: string | undefined) => string | undefined) {
   const { state, verdict, reason, text, causes, remedies } = life;

@@ -44,6 +44,21 @@ function namesOf(status: ClusterStatus, namespace: string | undefined): string[]
   return listedVms(status).map((vm) => (namespace === undefined ? `${vm.namespace}/${vm.name}` : `vm/${vm.name}`));
 }
 
+/** VMs with the same reason and message that are listed by name; `-o wide` lists all. */
+const MAX_EQUAL = 10;
+
+function folded(list: readonly ListedVm[], most: number) {
+  const counts = new Map<string, number>();
+  const listed = list.filter(({ reason, text }) => {
+    const key = `${reason} ${text}`;
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    return count <= most;
+  });
+  const many = [...counts].filter(([, count]) => count > most);
+  return { listed, more: many.map(([key, count]) => `and ${count - most} more: ${key} (-o wide shows all)`) };
+}
+
 export function statusLines(
   status: ClusterStatus,
   namespace: string | undefined,
@@ -75,8 +90,8 @@ export function statusLines(
     return [[paint('bold', title)], ...lines, ''];
   };
   const vms = (title: string, list: readonly ListedVm[]) => {
-    const { shown, more } = folded(list, wide ? Number.POSITIVE_INFINITY : MAX_EQUAL);
-    const rows = shown.map((vm) => [
+    const { listed, more } = folded(list, wide ? Number.POSITIVE_INFINITY : MAX_EQUAL);
+    const rows = listed.map((vm) => [
       namespace === undefined ? `${vm.namespace}/${vm.name}` : vm.name,
       vm.ageSeconds === undefined ? '' : ageText(vm.ageSeconds),
       vm.node ?? '-',
@@ -134,21 +149,6 @@ export function statusLines(
       ? [`no VM is waiting ${where}`]
       : [`plumbline explain vm/${first.name} -n ${first.namespace} shows what would help`];
   return [...lines, ...quiet, ...notes.map((note) => [paint('dim', `(${note})`)])];
-}
-
-/** VMs with the same reason and message that are listed by name; `-o wide` lists all. */
-const MAX_EQUAL = 10;
-
-function folded(list: readonly ListedVm[], most: number) {
-  const counts = new Map<string, number>();
-  const shown = list.filter(({ reason, text }) => {
-    const key = `${reason} ${text}`;
-    const count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
-    return count <= most;
-  });
-  const many = [...counts].filter(([, count]) => count > most);
-  return { shown, more: many.map(([key, count]) => `and ${count - most} more: ${key} (-o wide shows all)`) };
 }
 
 /** The parts that do not work, most of all first: what is wrong with VMs often follows from them. */

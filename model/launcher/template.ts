@@ -3,12 +3,16 @@ import { cpusText } from '../amounts.ts';
 import { MAX_CPUS } from '../cpu-ranges.ts';
 import { ParseError, quote } from '../errors.ts';
 import {
+  ALIGN_ANNOTATION,
   CPU_MASK_ANNOTATION,
   CPU_MASK_START_ANNOTATION,
+  DECISION_ANNOTATION,
   FIX_CPU_MISMATCH_ANNOTATION,
   FULL_PCPUS_ANNOTATION,
   FULL_PCPUS_ONLY,
   NUMA_AFFINITY_ANNOTATION,
+  PAUSED_START_ANNOTATION,
+  PLACEMENT_ANNOTATION,
 } from '../names.ts';
 import { parseAffinities } from '../networks/interfaces.ts';
 import type { MetaShape, VmiShape } from '../shapes.ts';
@@ -107,6 +111,21 @@ export function misplacedAnnotations(outer: MetaShape, template: MetaShape, path
   return TEMPLATE_ANNOTATIONS.filter(
     (name) => outer.annotations?.[name] !== undefined && template.annotations?.[name] === undefined,
   ).map((name) => `annotation ${name} has no effect here: put it into ${path}.metadata.annotations`);
+}
+
+const PREFIX = 'plumbline.dev/';
+const OWN_ANNOTATIONS = TEMPLATE_ANNOTATIONS.filter((name) => name.startsWith(PREFIX));
+/** Those that Plumbline itself writes, or reads on other objects. */
+const OTHER_ANNOTATIONS = [ALIGN_ANNOTATION, DECISION_ANNOTATION, PAUSED_START_ANNOTATION, PLACEMENT_ANNOTATION];
+const MAX_UNKNOWN = 5;
+
+/** A typing error has no effect. @param names of all annotations */
+export function unknownAnnotations(names: readonly string[]): readonly string[] {
+  const annotations = [...OWN_ANNOTATIONS, ...OTHER_ANNOTATIONS];
+  const unknown = names.filter((name) => name.startsWith(PREFIX) && !annotations.includes(name));
+  return unknown.slice(0, MAX_UNKNOWN).map((name) => {
+    return `annotation ${quote(name)} is unknown and has no effect: those of a VM are ${OWN_ANNOTATIONS.join(', ')}`;
+  });
 }
 
 /** Every launcher of such a VM would be refused. */

@@ -6,7 +6,7 @@ import { Durations } from '../../runtime/problem-log.ts';
 import { everyTick } from '../../runtime/time.ts';
 import type { OnFileProblem } from '../files/state-file.ts';
 import { Guard, Listeners, Throttle } from '../lifecycle/duty.ts';
-import { followOvsdb } from '../open-vswitch/ovsdb/follow.ts';
+import { followOvsdb, OVSDB_SOCKET } from '../open-vswitch/ovsdb/follow.ts';
 import type { Tables } from '../open-vswitch/ovsdb/replica.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from './combine.ts';
@@ -15,9 +15,6 @@ import { type MapInUse, MapMemory } from './map-memory.ts';
 import { MapSource } from './map-source.ts';
 import { NicWatch } from './nic-watch.ts';
 import { SwitchReading } from './switch-reading.ts';
-
-/** The socket of Open vSwitch's database in its run directory. */
-export const OVSDB_SOCKET = 'db.sock';
 
 /** Seconds in which changes are collected into one read: setting up a bridge takes several. */
 const DEBOUNCE_SECONDS = 0.05;

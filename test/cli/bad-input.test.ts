@@ -53,6 +53,7 @@ describe('reports an error in one line, with the next step', function () {
   describe('wrong flags: status 2', () => {
     const cases: readonly [readonly string[], RegExp][] = [
       [['explian'], /unknown command 'explian' \(Did you mean explain\?\); see plumbline --help/],
+      [['help', 'foo'], /unknown command 'foo'; see plumbline --help/],
       [['explain'], /missing required argument 'kind'; see plumbline explain --help/],
       [['explain', 'vm', 'a', 'b'], /it takes at most 2 arguments, got 3/],
       [['explain', 'vm/a', 'vm/b'], /one VM or pod at a time/],

@@ -10,12 +10,14 @@ import {
 import type { SchedulerFacts, Settings } from '../../model/admission/facts.ts';
 import { schedulerWarnings } from '../../model/admission/scheduling.ts';
 import { issuesText, PlumblineError } from '../../model/errors.ts';
+import { isObject } from '../../model/json.ts';
 import { hasAsked } from '../../model/launcher/annotation.ts';
 import {
   checkTemplate,
   misplacedAnnotations,
   rejectionWarning,
   threadsWarning,
+  unknownAnnotations,
   type VmTemplate,
 } from '../../model/launcher/template.ts';
 import type { ClusterFactsOptions } from '../cluster/cluster-facts.ts';
@@ -55,7 +57,10 @@ async function validate(
   const old = request.operation === 'UPDATE' ? readTemplate(request.kind.kind, request.oldObject) : undefined;
   const previous = typeof old === 'object' ? old : undefined;
   // Controllers write VMIs all the time. Parts that they do not change were reviewed before.
-  if (previous !== undefined && judged(previous) === judged(current)) return { allowed: true };
+  const namesBefore = annotationNames(request.oldObject, current.path);
+  const names = annotationNames(request.object, current.path).filter((name) => !namesBefore.includes(name));
+  const unknown = unknownAnnotations(names);
+  if (previous !== undefined && unknown.length === 0 && judged(previous) === judged(current)) return { allowed: true };
   const instance = current.path === undefined;
   const { refusals, warnings } = checkTemplate(current, previous && { previous, instance }, options.gate);
   if (refusals.length > 0) {
@@ -74,8 +79,16 @@ async function validate(
     (warning) => warning !== undefined,
   );
   const aboutScheduler = aboutSchedulerOf(current, previous, options.route.schedulerName);
-  const before = [...warnings, ...misplaced, ...aboutMask];
+  const before = [...warnings, ...unknown, ...misplaced, ...aboutMask];
   return { allowed: true, warnings: [...before, ...aboutNodes, ...aboutNetworks.warnings, ...aboutScheduler] };
+}
+
+/** Of the object and its template as they were sent: the schemas drop annotations that Plumbline does not read. */
+function annotationNames(object: unknown, path = ''): string[] {
+  const within = (value: unknown, field: string) => (isObject(value) ? value[field] : undefined);
+  const template = path.split('.').reduce(within, object);
+  const named = [object, template].map((one) => within(within(one, 'metadata'), 'annotations'));
+  return [...new Set(named.flatMap((annotations) => (isObject(annotations) ? Object.keys(annotations) : [])))];
 }
 
 /**

@@ -9,6 +9,9 @@ import type { AgentLogger } from '../../telemetry/log-messages.ts';
 import { JsonStream } from './json-stream.ts';
 import { type Columns, OvsdbReplica, type Tables } from './replica.ts';
 
+/** The socket of Open vSwitch's database in its run directory. */
+export const OVSDB_SOCKET = 'db.sock';
+
 /** Seconds until the next attempt without a socket, in case the event of its creation was lost. */
 const ABSENT_RETRY_SECONDS = 60;
 const DATABASE = 'Open_vSwitch';
@@ -159,16 +162,16 @@ export class OvsdbConnection {
     else options.signal.addEventListener('abort', this.#abort, { once: true });
   }
 
-  /** @throws OvsdbError after 5 s, when the server answers with an error, or when the connection ends */
-  call(method: string, params: readonly unknown[]): Promise<unknown> {
+  /** @throws OvsdbError after the deadline, when the server answers with an error, or when the connection ends */
+  call(method: string, params: readonly unknown[], seconds = DEADLINE_SECONDS): Promise<unknown> {
     const number = ++this.#lastNumber;
     return new Promise((resolve, reject) => {
       if (this.#socket.destroyed) return reject(this.#error('the connection has ended'));
       const expire = () => {
         this.#waiting.delete(number);
-        reject(this.#error(`no answer to ${method} in ${DEADLINE_SECONDS} s`));
+        reject(this.#error(`no answer to ${method} in ${seconds} s`));
       };
-      const deadline = setTimeout(expire, DEADLINE_SECONDS * 1000);
+      const deadline = setTimeout(expire, seconds * 1000);
       this.#waiting.set(number, { resolve, reject, deadline });
       this.#send({ id: number, method, params });
     });

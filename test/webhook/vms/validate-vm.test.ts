@@ -42,6 +42,20 @@ describe('validation of VMs: warnings', () => {
       /^$/,
     ],
     [
+      'an unknown annotation of Plumbline',
+      {
+        ...pinned(),
+        annotations: { 'plumbline.dev/cpu-msk': '1:2', 'plumbline.dev/decision': '{}', 'other.dev/x': '' },
+      },
+      /^annotation "plumbline\.dev\/cpu-msk" is unknown and has no effect: those of a VM are plumbline\.dev\/cpu-mask, /,
+    ],
+    [
+      'an unknown annotation that was there before',
+      { ...pinned(), annotations: { 'plumbline.dev/cpu-msk': '1:2' } },
+      /^$/,
+      { ...pinned(), annotations: { 'plumbline.dev/cpu-msk': '1:3' } },
+    ],
+    [
       'an annotation outside the template',
       { ...pinned(), metadata: { annotations: FULL } },
       /no effect here: put it into spec\.template\.metadata\.annotations/,
