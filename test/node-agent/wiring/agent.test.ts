@@ -100,8 +100,10 @@ describe('the node agent as a process', function () {
     assert.deepEqual(cpuManager, { policy: 'static', options: { 'full-pcpus-only': 'true' } });
     assert.equal(topologyManager?.policy, 'single-numa-node');
     assert.deepEqual([physnets, tunnel], [[{ name: 'physnet1', cells: '1' }], { cells: '0' }]);
-    const wrong = conditions?.filter(({ status }) => status !== 'True').map(({ type }) => type);
-    assert.deepEqual(wrong, ['OpenVswitchAnswers'], 'the processes in place of Open vSwitch serve no sockets');
+    assert.deepEqual(
+      conditions?.filter(({ status }) => status !== 'True'),
+      [],
+    );
 
     // Every CPU of this machine except the first belongs to a container.
     const taken = machine().minus(CpuSet.parse(first));
