@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { ArgumentError, EXIT, type ExitStatus } from './support/exit-status.ts';
-import { printLines, printMessage } from './support/output.ts';
-import { reflow, terminalOf } from './support/terminal.ts';
+import { outputWidth, printLines, printMessage } from './support/output.ts';
+import { reflow } from './support/terminal.ts';
 
 const AFTER = `
 Exit status: 0 done, 1 done and something is wrong, 2 wrong flags or input, 3 the cluster cannot be queried,
@@ -76,7 +76,7 @@ export async function createProgram(name: string, isMeant: (command: string) => 
       .configureOutput({
         outputError: () => undefined,
         writeErr: () => undefined,
-        writeOut: (text) => printLines(reflow(text.replace(/\n$/, '').split('\n'), terminalOf(process.stdout).width)),
+        writeOut: (text) => printLines(reflow(text.replace(/\n$/, '').split('\n'), outputWidth())),
       });
   }
   return program;

@@ -1,5 +1,5 @@
-import { print, printLines } from '../support/output.ts';
-import { joinParts, type Line, paint, terminalOf, wrap } from '../support/terminal.ts';
+import { outputWidth, print, printLines } from '../support/output.ts';
+import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 
 export interface StepReport {
   readonly step: string;
@@ -11,7 +11,7 @@ export interface StepReport {
 
 export type Printer = ReturnType<typeof createPrinter>;
 
-const width = () => Math.max(40, terminalOf(process.stdout).width);
+const width = () => Math.max(40, outputWidth());
 
 const dimmed = (text: string): Line[] => wrap(`… ${text}`, width(), '  ', '    ').map((line) => [paint('dim', line)]);
 

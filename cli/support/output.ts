@@ -121,3 +121,6 @@ export function createProgress(out: Out = process.stderr, now: () => number = ()
 
 /** The directory of the command's bundle and of other files from the build. */
 export const bundleDirectory = (): string => dirname(realpathSync(process.argv[1] ?? '.'));
+
+/** Columns of standard output; infinite if it is no terminal. */
+export const outputWidth = (): number => terminalOf(process.stdout).width;

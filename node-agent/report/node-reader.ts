@@ -5,6 +5,8 @@ import { type NodeIdentity, readNode } from '../kube-objects/lease.ts';
 
 /** Seconds between reads of a Node that does not have what its kubelet will write: the kubelet writes it every 10 s. */
 const RETRY_SECONDS = 3;
+/** Seconds between reads until the heartbeat has changed once, or MAX_WAIT_SECONDS have passed. */
+const CONFIRM_SECONDS = 10;
 /** Seconds after which a heartbeat that does not change counts for the run: a clock that was set back hides its age. */
 const MAX_WAIT_SECONDS = 60;
 
@@ -48,9 +50,16 @@ export class NodeReader {
     if (this.#node === undefined || again || now >= this.#dueAt) {
       this.#node = await readNode(this.#client, this.#name, signal);
       this.#status = this.#isOf(run, this.#node) ? 'this run' : 'earlier run';
-      this.#dueAt = this.#status === 'this run' ? Number.POSITIVE_INFINITY : now + RETRY_SECONDS;
+      this.#dueAt = this.#status === 'this run' ? this.#confirmAt(now) : now + RETRY_SECONDS;
     }
     return this.#status === 'this run' ? this.#node : { ...this.#node, kubeletVersion: undefined };
+  }
+
+  /** A heartbeat that looks like the run's may be an earlier one's, written before the clock was set back. */
+  #confirmAt(now: number): number {
+    const { firstHeartbeat, seenAt = now } = this.#run ?? {};
+    const isConfirmed = this.#node?.heartbeat !== firstHeartbeat || now - seenAt > MAX_WAIT_SECONDS;
+    return isConfirmed ? Number.POSITIVE_INFINITY : now + CONFIRM_SECONDS;
   }
 
   #isOf({ startedAt }: KubeletRun, { heartbeat }: NodeIdentity): boolean {

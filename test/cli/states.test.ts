@@ -32,12 +32,12 @@ const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
  */
 const accessTo = ({ objects, extenderAway }: StateCase) => {
   const message = extenderAway === true ? 'connection refused' : 'Unexpected server response: 404';
-  const requestOptions = () => {
+  const getCurrentCluster = () => {
     throw new Error(message);
   };
   return {
     client: createObjectsApi(objects),
-    access: { server: 'https://cluster.example', requestOptions },
+    config: { getCurrentCluster },
     namespace: 'tenants',
   } as unknown as ClusterAccess;
 };

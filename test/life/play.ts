@@ -83,6 +83,7 @@ async function recover(
   if (!machine.online.equals(facts.online) || machine.pages.join() !== facts.pages.join()) await kubelet.stop();
   await kubelet.start();
   node.startAgent();
+  node.moveClock(0);
   const untilRight = async (seconds: number, wrong: () => string[] | Promise<string[]>) => {
     const end = performance.now() + seconds * 1000;
     let last: string[] = ['not looked at yet'];

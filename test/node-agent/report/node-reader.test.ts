@@ -35,12 +35,23 @@ describe('the kubelet’s version in the Node', () => {
   it('counts only once the running kubelet has written its status: after an upgrade within three seconds of that', async () => {
     writes('v1.35.6', '00:10');
     assert.equal(await version('a', '00:05'), 'v1.35.6');
-    assert.equal(reader.dueAt, Number.POSITIVE_INFINITY);
+    second += 61;
+    assert.equal(await version('a', '00:05'), 'v1.35.6');
+    assert.equal(reader.dueAt, Number.POSITIVE_INFINITY, 'no heartbeat contradicts it');
     assert.equal(await version('b', '10:00.5'), undefined, 'the Node is older than the run');
     writes('v1.36.3', '10:02');
     assert.equal(await version('b', '10:00.5'), undefined, 'it is not read again at once');
     second += 3;
     assert.equal(await version('b', '10:00.5'), 'v1.36.3');
+    assert.equal(reader.dueAt, Number.POSITIVE_INFINITY);
+  });
+
+  it('is read again ten seconds later if the clock was set back under an earlier run, whose heartbeat looks newer', async () => {
+    writes('v1.35.6', '50:00');
+    assert.equal(await version('b', '10:00'), 'v1.35.6');
+    writes('v1.36.3', '10:05');
+    second += 10;
+    assert.equal(await version('b', '10:00'), 'v1.36.3');
     assert.equal(reader.dueAt, Number.POSITIVE_INFINITY);
   });
 
