@@ -47,7 +47,9 @@ async function readHugePages(directory: string): Promise<Record<string, number>>
 }
 
 /** `hugepages-2Mi` for 2048. */
-export const hugePagesName = (kibibytes: number): string => `hugepages-${binaryQuantity(kibibytes)}`;
+export function hugePagesName(kibibytes: number): string {
+  return `hugepages-${binaryQuantity(kibibytes)}`;
+}
 
 function binaryQuantity(kibibytes: number): string {
   const units = ['Ki', 'Mi', 'Gi', 'Ti'];

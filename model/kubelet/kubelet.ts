@@ -111,11 +111,11 @@ function behaviourFor(config: KubeletConfig) {
 function describedOnly({ version, nearest, cpuManager, topologyManager, memoryManager }: KubeletConfig) {
   const options = cpuManager.policy === 'static' ? readCpuOptions(cpuManager.options) : NO_CPU_OPTIONS;
   const scope = topologyManager?.scope ?? 'container';
-  const found = onlyDescribed(version, { options, scope, isMemoryStatic: memoryManager?.policy === 'Static' });
-  if (found === undefined) return undefined;
-  const text = `${found.what}, by the description of kubernetes #${found.change} alone`;
+  const row = onlyDescribed(version, { options, scope, isMemoryStatic: memoryManager?.policy === 'Static' });
+  if (row === undefined) return undefined;
+  const text = `${row.what}, by the description of kubernetes #${row.change} alone`;
   if (nearest === true) return `kubelet ${version}: ${text}`;
-  throw new UnpredictableError(`from 1.${found.since} on, ${text}`);
+  throw new UnpredictableError(`from 1.${row.since} on, ${text}`);
 }
 
 function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
