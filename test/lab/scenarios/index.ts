@@ -3,6 +3,7 @@ import { FAULTS_SCENARIO } from './faults.ts';
 import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
 import { KUBEVIRT } from './kubevirt.ts';
+import { PAGES_SCENARIO } from './pages.ts';
 import type { Scenario } from './scenario.ts';
 
 /** Every scenario, in the order of `--scenario all`. */
@@ -10,6 +11,7 @@ export const SCENARIOS: readonly Scenario[] = [
   INSTALLED,
   FAULTS_SCENARIO,
   CHANGE,
+  PAGES_SCENARIO,
   GATE,
   // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,

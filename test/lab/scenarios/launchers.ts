@@ -18,6 +18,8 @@ export interface LauncherOptions {
   readonly spansCells?: boolean;
   /** The node that it is bound to without the scheduler; default: the scheduler that calls the extender decides. */
   readonly nodeName?: string;
+  /** Requests in addition to CPUs, memory and the device. */
+  readonly amounts?: Readonly<Record<string, string>>;
   /** Additional fields of its container and of its spec. */
   readonly container?: object;
   readonly spec?: object;
@@ -39,12 +41,12 @@ export interface Launcher extends ScenePod {
 /** Creates a VMI and the pod that virt-controller would create for it; its container only waits. */
 export async function launch(scene: Scene, name: string, options: LauncherOptions): Promise<Launcher> {
   const { client } = scene.cluster;
-  const { cpu, nodeName, container = {}, spec: more = {} } = options;
+  const { cpu, nodeName, amounts: others = {}, container = {}, spec: more = {} } = options;
   const vmi = vmiOf(name, options);
   const path = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances`;
   scene.undo(() => client.delete(`${path}/${name}`));
   const created = (await client.create(path, vmi)) as CreatedVmi;
-  const amounts = { cpu, memory: '16Mi', [KVM]: '1' };
+  const amounts = { cpu, memory: '16Mi', [KVM]: '1', ...others };
   const compute = { name: 'compute', image: 'lab/pause:1', imagePullPolicy: 'Never' };
   const pod = launcherFor(created, {
     cpu,
