@@ -79,8 +79,10 @@ function contentsOf({ cluster: { client } }: OutageStage): Record<string, unknow
   });
   const cordoned = client.list(NODES).map(({ metadata, spec }) => [`Node ${metadata.name}`, spec ?? {}] as const);
   const sorted = Object.fromEntries([...entries, ...cordoned].sort());
-  const withoutRestart = (key: string, value: unknown) => (key === RESTARTED_AT ? undefined : value);
-  return JSON.parse(JSON.stringify(sorted, withoutRestart).replaceAll('"annotations":{}', '"annotations":null'));
+  const isOnlyRestart = (annotations: object) => Object.keys(annotations).every((key) => key === RESTARTED_AT);
+  const withoutRestart = (key: string, value: unknown) =>
+    key === RESTARTED_AT || (key === 'annotations' && isOnlyRestart(value ?? {})) ? undefined : value;
+  return JSON.parse(JSON.stringify(sorted, withoutRestart));
 }
 
 /** What the commands print now, as their code computes it. */

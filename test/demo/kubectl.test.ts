@@ -7,6 +7,7 @@ import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
 import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { root } from '../support/bundles.ts';
 import { kubectls, needs } from '../support/parts.ts';
+import { until } from '../support/until.ts';
 import { readBlocks } from './guide-blocks.ts';
 import { type OutageStage, startOutageStage } from './outages/stage.ts';
 
@@ -141,7 +142,7 @@ describe('kubectl on the embedded cluster', function () {
         });
       }
       for (const [line, printed] of MORE) {
-        it(line, async () => assert.match((await run(line)).output, printed));
+        it(line, () => until(`${line} to print ${printed}`, async () => printed.test((await run(line)).output)));
       }
       it('a definition that is deleted takes its objects along, and can be applied again', async () => {
         await run('kubectl apply -f docs/get-started/quickstart-vm.yaml');

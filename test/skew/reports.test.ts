@@ -68,7 +68,7 @@ describe('reports from agents of other versions', () => {
   it('of another format: the console shows the node without them', () => {
     const reports = createReports(() => undefined);
     reports.take('n1', OTHER);
-    const nothing = { assignments: [], refusals: [], pinning: [], resources: [], usage: '' };
+    const nothing = { assignments: [], refusals: [], pinning: [], conditions: [], resources: [], usage: '' };
     assert.deepEqual(reports.byNode.get('n1'), { shape: undefined, ...nothing });
   });
 
