@@ -168,7 +168,7 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
     }));
   }
 
-  /** Whether the daemons, their saved masks and a quarter of the threads, in turns, are as the last pass left them. */
+  /** Whether the daemons, their saved masks and a sixth of the threads, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
     if (this.#unreadable !== undefined || !this.#finder.isAsFound() || !this.#savedMasks.isAsTold) return false;
     return this.#processAffinities.every((processAffinity) => processAffinity.isAsLeft());

@@ -42,7 +42,7 @@ export interface ProcessAffinityDeps {
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
 const MAX_ROUNDS = 5;
 /** Number of checks that together cover every thread, at one call for each. Each check includes the main thread. */
-const CHECKS_FOR_ALL = 4;
+const CHECKS_FOR_ALL = 6;
 
 const NOTHING_DONE: PassResult = { threads: 0, moved: 0, displaced: 0, clipped: 0, errors: [] };
 
@@ -175,7 +175,7 @@ export class ProcessAffinity {
     return this.#unreadable === undefined ? result : { ...result, unreadable: this.#unreadable };
   }
 
-  /** Whether the thread count, the main thread and a quarter of the others, in turns, are as the last pass left them. */
+  /** Whether the thread count, the main thread and a sixth of the others, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
     const { pid } = this.process;
     const { tids } = this.#last;

@@ -174,7 +174,7 @@ export function createReportDuty(
       const { config, problems } = await kubeletConfig();
       const view = networks.view();
       // The free pages of this moment: when a VM ends, the kubelet's count and the kernel's change together.
-      runs.check();
+      if ((runs.kernel?.freePages.size ?? 0) > 0) runs.check();
       const { run, mode: runMode, kernel } = runs;
       if (run === undefined) throw new Error('the host has not been read');
       return {
