@@ -70,7 +70,7 @@ export class PodResourcesSource {
   readonly #deps: PodResourcesSourceDeps;
   readonly #guard: Guard;
   readonly #signal: AbortSignal;
-  readonly #backoff = new Backoff({ first: 0.2, most: 10 });
+  readonly #backoff = new Backoff({ first: 0.2, most: 5 });
   readonly #problems: ProblemLog<AgentMessages>;
   readonly #deviceProblems: ProblemLog<AgentMessages>;
   #last: Reading<PodResourcesAnswer> = { value: undefined, problem: undefined };
