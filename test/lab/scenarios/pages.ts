@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { deviceCounts } from '../devices.ts';
 import { createGuest } from '../guest.ts';
+import { bundlePlugin } from '../play-rounds.ts';
 import type { Round } from '../rounds.ts';
 import { startControlDaemons } from './control-daemons.ts';
 import { type LauncherOptions, launch, offerKvm } from './launchers.ts';
@@ -41,8 +43,9 @@ export const PAGES_SCENARIO: Scenario = {
     const guest = createGuest(lab, signal);
     const version = await guest.kubeletVersion();
     undo(() => guest.restore());
+    await guest.startPlugin(await bundlePlugin());
     await guest.configure(ROUND, version);
-    await cluster.readyNode(NODE_READY, new Map(), version);
+    await cluster.readyNode(NODE_READY, deviceCounts(ROUND), version);
     await agent.start();
     await startControlDaemons(scene);
     await offerKvm(scene);
