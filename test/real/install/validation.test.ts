@@ -23,7 +23,9 @@ const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = 
   ['overlays/dpu-host', 'components/monitoring'],
   ['base', 'components/console'],
   ['base', 'scheduler/loopback'],
-  ...['k3s', 'rke2', 'k0s', 'microk8s'].map((name) => ['base', `base/node-agent/components/${name}`] as const),
+  ...['k3s', 'rke2', 'k0s', 'microk8s', 'interrupts'].map(
+    (name) => ['base', `base/node-agent/components/${name}`] as const,
+  ),
   ...[33, 34, 35, 36, 37].map((minor) => ['base', `components/kubernetes-1.${minor}`] as const),
   ['base/policies/mutating'],
   ['overlays/kubevirt-ovn-kubernetes'],
