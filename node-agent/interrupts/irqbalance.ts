@@ -55,7 +55,16 @@ export class Irqbalance {
     return this.#problem;
   }
 
+  /** Never rejects: nobody waits for it. */
   async reconcile(owned: CpuSet): Promise<void> {
+    try {
+      await this.#reconcile(owned);
+    } catch (error) {
+      this.#problem = `irqbalance is not found in ${this.#deps.rundir}: ${errorText(error)}`;
+    }
+  }
+
+  async #reconcile(owned: CpuSet): Promise<void> {
     const { files, rundir, originals, now } = this.#deps;
     const socket = files.list(rundir).find((name) => /^irqbalance\d+\.sock$/.test(name));
     const isSame = socket === this.#socket && owned.equals(this.#owned);

@@ -18,7 +18,7 @@ import { basename, dirname, join } from 'node:path';
 import { build } from 'esbuild';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { root } from '../support/bundles.ts';
-import { needs } from '../support/parts.ts';
+import { needs, skipFor } from '../support/parts.ts';
 import { isMade } from './machine/base.ts';
 import { placesOf } from './machine/places.ts';
 
@@ -130,7 +130,7 @@ describe('interrupts and kernel threads of an emulated machine', function () {
   let steps: readonly Step[];
   before(async function () {
     // The lab makes its kernel and disk at its first run (npm run test:lab).
-    if (!(await isMade(places))) return this.skip();
+    if (!(await isMade(places))) return skipFor({ name: 'the lab’s disk', install: 'npm run test:lab' }, this);
     steps = await runGuest(directory);
   });
   after(() => rmSync(directory, { recursive: true }));

@@ -16,6 +16,7 @@ import { dirname, join } from 'node:path';
 import * as z from 'zod';
 import { parseSaved } from '../../../node-agent/files/bounded-file.ts';
 import { StateFile, type StateFileOptions } from '../../../node-agent/files/state-file.ts';
+import { skipFor } from '../../support/parts.ts';
 import { startVirtualTime, type VirtualTime } from '../../support/virtual-time.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 
@@ -196,7 +197,7 @@ describe('a state file', () => {
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'plumbline-test', disk], { stdio: 'ignore' });
     } catch {
-      this.skip();
+      skipFor({ name: 'a file system to fill', install: 'run as root' }, this);
     }
     try {
       let announced: string | undefined;

@@ -10,7 +10,7 @@ import { createAffinity } from '../../../native/affinity.ts';
 import { Irqbalance } from '../../../node-agent/interrupts/irqbalance.ts';
 import { KernelFiles } from '../../../node-agent/interrupts/kernel-files.ts';
 import { Originals } from '../../../node-agent/interrupts/originals.ts';
-import { needs } from '../../support/parts.ts';
+import { needs, skipFor } from '../../support/parts.ts';
 import { eventually, recordingLogger, set } from '../support.ts';
 import { createStage } from './stage.ts';
 
@@ -107,7 +107,8 @@ describe('work of a real kernel on owned CPUs', function () {
   it('an interrupt leaves them, also after a write through another mount of procfs, and returns', async function () {
     const isIdle = (number: string) => /-config$/.test(read(`/sys/kernel/irq/${number}/actions`));
     const number = run('ls', '/sys/kernel/irq').split('\n').filter(Boolean).find(isIdle);
-    if (number === undefined) return this.skip();
+    if (number === undefined)
+      return skipFor({ name: 'an idle virtio interrupt', install: 'run on a virtio machine' }, this);
     const path = `/proc/irq/${number}/smp_affinity_list`;
     const before = read(path);
     symlinkSync(`/proc/irq/${number}`, join(directory, 'proc/irq', number));
