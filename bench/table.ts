@@ -60,7 +60,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'cli.without': 'seconds of processor time of `simulate --without` for a node with ten VMs, among 5,000 nodes',
   'cli.completion': 'processor time of completing a flag of a subcommand; base: an empty Node.js script',
   'cli.version': 'processor time; base: an empty Node.js script',
-  'fairness.victim-beside-400-waiting-over-echo':
+  'fairness.victim-and-400-waiting-over-echo':
     'time until a VM has a node while another namespace has 400 waiting VMs and creates 10 a second; base: an extender that passes all nodes, and none for that namespace',
   'interference.stolen-unmanaged-over-agent':
     'time that a loaded Open vSwitch takes from a VM on all CPUs; base: moved by the agent',

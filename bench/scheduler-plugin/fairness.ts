@@ -59,7 +59,7 @@ export async function victimBesideTenant({ rounds }: BenchSettings): Promise<Ben
     }
     // Of all rounds together: one victim waits some milliseconds, in which anything else of the machine counts.
     const ratio = median(victims.ours) / median(victims.theirs);
-    return [summary('fairness.victim-beside-400-waiting-over-echo', [ratio], { most: 1.2 })];
+    return [summary('fairness.victim-and-400-waiting-over-echo', [ratio], { most: 1.2 })];
   } finally {
     await echo.stop();
     await stage.stop();

@@ -55,7 +55,7 @@ export class Irqbalance {
     return this.#problem;
   }
 
-  /** Never rejects: nobody waits for it. */
+  /** Never rejects: the caller does not wait for it. */
   async reconcile(owned: CpuSet): Promise<void> {
     try {
       await this.#reconcile(owned);
