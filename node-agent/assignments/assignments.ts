@@ -147,7 +147,11 @@ export class Assignments {
   }
 }
 
-/** When to query the kubelet again. Changes of its files cause queries at once; see `LATER` for the others. */
+/**
+ * When to query the kubelet again. Changes of its files cause queries at once; see `PAUSES` for the others. A kubelet
+ * that has just started lists no pods yet, and no file tells when it does.
+ */
 export function verdictOn(answer: PodResourcesAnswer | undefined, view: AssignmentsView): AnswerVerdict {
+  if (view.memory === undefined) return 'soon';
   return view.problems.length === 0 || answer?.allocatable.isEmpty === false ? 'later' : 'soon';
 }

@@ -259,6 +259,7 @@ const listing = (listed: readonly string[], allocatable = '0-7') => ({
 const view = (holds: readonly string[], problems: readonly string[] = []) => ({
   ...UNKNOWN_VIEW,
   problems,
+  memory: { cells: new Map() },
   assignments: holds.map((text, i) => ({
     podUID: `${i}`,
     container: 'c',
@@ -273,7 +274,8 @@ describe('the next query of the kubelet', () => {
     ['comes soon before the CPU manager has started', listing([], ''), view([], ['no CPUs']), 'soon'],
     ['comes later if another source has a problem', listing([]), view([], ['torn file']), 'later'],
     ['comes later if every container has its CPUs and its name', listing(['2-3']), view(['2-3', '4-5']), 'later'],
-    ['comes later while no owner has a name', listing([]), view(['3?']), 'later'],
+    ['comes later while no owner has a name', listing(['4']), view(['3?']), 'later'],
+    ['comes soon while the kubelet lists no pods yet', listing([]), { ...view(['3']), memory: undefined }, 'soon'],
   ] as const) {
     it(what, () => assert.equal(verdictOn(answer, seen), expected));
   }
