@@ -11,7 +11,7 @@ default=$(cat packaging/registry.txt)
 registry=${2:-$default}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cp -r manifests/chart/plumbline LICENSE "$work"
+cp -rL manifests/chart/plumbline LICENSE "$work"
 chart=$work/plumbline
 mv "$work/LICENSE" "$chart"
 # Registries accept only lower case.

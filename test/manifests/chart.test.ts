@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { parse, stringify } from 'yaml';
+import { byText } from '../../model/lists.ts';
 import type { KubernetesObject } from '../real/control-plane.ts';
 import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
@@ -37,7 +38,8 @@ describe('the Helm chart', () => {
     this.timeout(300_000);
     const base = linesOfManifests('base');
     const variants = Object.keys(SETTINGS).map(linesOfManifests);
-    const chart = new Map(readdirSync(join(CHART, 'templates')).filter(isTemplate).flatMap(objectsOfTemplate));
+    const templates = readdirSync(join(CHART, 'templates')).filter(isTemplate);
+    const chart = new Map([...templates.flatMap(objectsOfTemplate), ...staticObjects()]);
     const values = new Set(linesOf(stringify(VALUES)));
     const differences: string[] = [];
     for (const object of new Set([base, ...variants, chart].flatMap((objects) => [...objects.keys()]))) {
@@ -64,7 +66,51 @@ describe('the Helm chart', () => {
 const OF_VALUES =
   /: (?:image|value: (?:auto|annotated)$|more: (?:imagePull(?:Policy|Secrets)|caBundle|nodeSelector|tolerations|affinity|args):)/;
 
-const isTemplate = (file: string) => file.endsWith('.yaml') && file !== 'namespace.yaml';
+const isTemplate = (file: string) => file.endsWith('.yaml') && file !== 'namespace.yaml' && file !== 'static.yaml';
+
+const LABEL = { 'app.kubernetes.io/part-of': 'plumbline' };
+/** The objects of manifests, without the namespace that kustomize gives to policies, which have none. */
+function manifestObjects(folder: string, components: readonly string[] = []): KubernetesObject[] {
+  return objectsOf(render(folder, components)).map((object) => {
+    if (!object.kind.startsWith('ValidatingAdmissionPolicy')) return object;
+    const { namespace: _, ...metadata } = object.metadata;
+    return { ...object, metadata };
+  });
+}
+
+/** The objects of the files in the list of static.yaml, as it changes them. */
+function staticObjects(): [object: string, lines: string[]][] {
+  const globs = [...readChart('templates/static.yaml').matchAll(/^ {2}"(\S+\.yaml)" /gm)].map(([, glob]) => glob ?? '');
+  assert.ok(globs.length > 8, globs.join());
+  const files = globs.flatMap((glob) => {
+    const directory = join(CHART, 'files', dirname(glob));
+    return readdirSync(directory).flatMap((file) => (matchesGlob(file, basename(glob)) ? [join(directory, file)] : []));
+  });
+  return files.flatMap((file) =>
+    objectsOf(readFileSync(file, 'utf8')).flatMap((object): [string, string[]][] => {
+      if (object.metadata === undefined) return [];
+      const { namespace, labels } = object.metadata;
+      const isNamespaced = namespace !== undefined || NAMESPACED.includes(object.kind);
+      const metadata = {
+        ...object.metadata,
+        labels: { ...LABEL, ...(labels as object) },
+        ...(isNamespaced && { namespace: namespace ?? 'plumbline-system' }),
+      };
+      return [entryOf({ ...object, metadata })];
+    }),
+  );
+}
+
+const NAMESPACED = ['Certificate', 'Issuer', 'Role', 'RoleBinding', 'Service', 'ServiceAccount'];
+
+const matchesGlob = (file: string, glob: string) =>
+  file !== 'kustomization.yaml' && (glob === file || (glob === '*.yaml' && file.endsWith('.yaml')));
+
+const idOf = ({ kind, metadata }: KubernetesObject) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
+
+function entryOf(object: KubernetesObject): [object: string, lines: string[]] {
+  return [idOf(object), linesOf(stringify(object, { lineWidth: 0 }))];
+}
 
 /** The default of a value. */
 const valueAt = (path: string) =>
@@ -72,14 +118,10 @@ const valueAt = (path: string) =>
 
 /** The lines of each object of the base with a component, by its kind and name. */
 function linesOfManifests(component: string): ReadonlyMap<string, string[]> {
-  const objects = component === 'base' ? render('base') : render('base', [component]);
   return new Map(
-    objectsOf(objects)
+    manifestObjects('base', component === 'base' ? [] : [component])
       .filter(({ kind, metadata }) => kind !== 'CustomResourceDefinition' && metadata.name !== 'plumbline-system')
-      .map((object) => [
-        `${object.kind} ${object.metadata.namespace ?? ''}/${object.metadata.name}`,
-        linesOf(stringify(object, { lineWidth: 0 })),
-      ]),
+      .map(entryOf),
   );
 }
 
@@ -87,7 +129,7 @@ function linesOfManifests(component: string): ReadonlyMap<string, string[]> {
 function objectsOfTemplate(file: string): [object: string, lines: string[]][] {
   const text = readChart(`templates/${file}`)
     .replaceAll(/\{\{- if \.Values\.webhook\.namespaces \}\}\n.*?\{\{- end \}\}\n/gs, '')
-    .replaceAll(/\{\{ "(\{\{|\}\})" \}\}/g, (_, mark: string) => mark)
+    .replaceAll(/\{\{ \.Files\.Get "(\S+)" \| indent 4 \}\}/g, (_, path: string) => readChart(path))
     .replaceAll(/\{\{ \.Values\.([\w.]+) \}\}/g, (_, path: string) => String(valueAt(path)));
   return text.split(/^---$/m).flatMap((object): [string, string[]][] => {
     const kind = /^kind: (\S+)$/m.exec(object)?.[1];
@@ -99,7 +141,7 @@ function objectsOfTemplate(file: string): [object: string, lines: string[]][] {
 
 function withoutSyntax(line: string): string[] {
   const choice = /^(.*?)\{\{ if .*? \}\}(.*)\{\{ else \}\}(.*)\{\{ end \}\}$/.exec(line);
-  if (choice === null) return /\{\{-? [A-Za-z(]/.test(line) && !line.includes('$labels') ? [] : [line];
+  if (choice === null) return /\{\{-? [A-Za-z(]/.test(line) ? [] : [line];
   const [, head = '', first = '', last = ''] = choice;
   return [...first.split(/\{\{ else if .*? \}\}/), last].map((value) => `${head}${value}`);
 }
@@ -210,9 +252,12 @@ describe('the Helm chart, rendered', function () {
   this.timeout(300_000);
 
   const temp = tempDirectories();
+  // The chart runs kube-scheduler in the cluster's version, and the base in the one that it names.
+  const version =
+    /newTag: (v1\.\S+)/.exec(readFileSync(join(root, 'manifests/base/kustomization.yaml'), 'utf8'))?.[1] ?? '';
   const helm = (settings: readonly string[], namespace = 'plumbline-system', chart = CHART) => {
     const set = settings.flatMap((one) => ['--set', one]);
-    const args = ['template', 'plumbline', chart, '-n', namespace, '--include-crds', ...set];
+    const args = ['template', 'plumbline', chart, '-n', namespace, '--include-crds', '--kube-version', version, ...set];
     return spawnSync(pathOf('helm'), args, { encoding: 'utf8' });
   };
   const rendered = (...settings: string[]): KubernetesObject[] => {
@@ -220,34 +265,40 @@ describe('the Helm chart, rendered', function () {
     assert.equal(status, 0, stderr);
     return objectsOf(stdout);
   };
-  const id = ({ kind, metadata }: KubernetesObject) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`;
-  const byId = (objects: readonly KubernetesObject[]) => new Map(objects.map((one) => [id(one), one]));
+  const byId = (objects: readonly KubernetesObject[]) => new Map(objects.map((one) => [idOf(one), one]));
   const find = (objects: readonly KubernetesObject[], kind: string, name: string) => {
     const object = objects.find((one) => one.kind === kind && one.metadata.name === name);
     assert.ok(object, `no ${kind} ${name}`);
     return object;
   };
+  // Components add to the end of these lists, whose order has no effect.
+  const ordered = (object: unknown) =>
+    JSON.parse(JSON.stringify(object), (key, value: unknown) =>
+      key === 'volumes' || key === 'webhooks'
+        ? (value as { name: string }[]).toSorted(byText(({ name }) => name))
+        : value,
+    ) as unknown;
   const assertSame = (chart: readonly KubernetesObject[], manifests: readonly KubernetesObject[]) => {
     // Helm creates it.
-    const others = byId(manifests.filter((one) => id(one) !== 'Namespace /plumbline-system'));
+    const others = byId(manifests.filter((one) => idOf(one) !== 'Namespace /plumbline-system'));
     assert.deepEqual([...byId(chart).keys()].sort(), [...others.keys()].sort());
-    for (const [key, object] of byId(chart)) assert.deepEqual(object, others.get(key), key);
+    for (const [key, object] of byId(chart)) assert.deepEqual(ordered(object), ordered(others.get(key)), key);
   };
 
-  it('gives the base by default', () => assertSame(rendered(), objectsOf(render('base'))));
+  it('gives the base by default', () => assertSame(rendered(), manifestObjects('base')));
 
   for (const component of Object.keys(SETTINGS)) {
     it(`${SETTINGS[component]}: gives the base with ${component}`, () => {
-      assertSame(rendered(SETTINGS[component] ?? ''), objectsOf(render('base', [component])));
+      assertSame(rendered(SETTINGS[component] ?? ''), manifestObjects('base', [component]));
     });
   }
 
   it('gives the overlays for several settings at once', () => {
     const settings = ['monitoring.enabled=true', 'dpu.lease=own'];
-    assertSame(rendered(...settings), objectsOf(render('overlays/dpu-host', ['components/monitoring'])));
+    assertSame(rendered(...settings), manifestObjects('overlays/dpu-host', ['components/monitoring']));
     assertSame(
       rendered('monitoring.enabled=true', 'nodeAgent.gate=true'),
-      objectsOf(render('overlays/kubevirt-ovn-kubernetes', ['components/monitoring'])),
+      manifestObjects('overlays/kubevirt-ovn-kubernetes', ['components/monitoring']),
     );
   });
 
@@ -329,7 +380,7 @@ describe('the Helm chart, rendered', function () {
     assert.deepEqual(
       objects
         .filter(({ apiVersion, kind }) => /cert-manager|^policy\//.test(apiVersion) || /Policy/.test(kind))
-        .map(id),
+        .map(idOf),
       [],
     );
     for (const object of objects.filter(({ kind }) => kind.endsWith('WebhookConfiguration'))) {
