@@ -47,8 +47,7 @@ const { events, failures } = await playLives({
   shrinkSeconds: wholeNumber('shrink', 0) ?? 600,
   without: values.without?.split(',') ?? [],
   goesOn: values['keep-going'] ?? false,
-  onFailure: ({ invariant, message, seed, steps }) =>
-    progress.line(`not held, seed ${seed}, ${steps.length} events: ${invariant}: ${message}`),
+  onFailure: (failure) => progress.line(failureText(failure)),
   progress: (count, failed) => progress.status(`${count} of ${total} events, ${failed} failures`),
 });
 progress.end();

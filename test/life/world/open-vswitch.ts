@@ -24,7 +24,7 @@ export class OpenVswitch {
   since = 0;
   isDatabaseUp = false;
   databaseSince = 0;
-  /** When a daemon last started. */
+  /** When a daemon last started; infinite while one starts, because the agent cannot find it yet. */
   startedAt = 0;
   /** Masks of threads from before the first agent; a thread that is not listed has those of its daemon's start. */
   readonly #originals = new Map<number, string>();
@@ -147,6 +147,7 @@ export class OpenVswitch {
     const quiet = ['--pidfile', '-vconsole:off', '-vsyslog:off'];
     const child = spawn(name, [...args, ...quiet], { env: this.#environment, stdio: 'ignore' });
     endsWithUs(child);
+    this.startedAt = Number.POSITIVE_INFINITY;
     this.#daemons.set(name, child);
     const pidfile = join(this.rundir, `${name}.pid`);
     await until(pidfile, () => existsSync(pidfile) && readFileSync(pidfile, 'utf8') === `${child.pid}\n`);
