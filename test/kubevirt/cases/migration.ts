@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { until } from '../../../cli/demo/until.ts';
 import { plumbline } from '../../cli/run.ts';
-import { spoken } from '../../cli/spoken.ts';
+import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { cpusOf, machine, PATIENCE } from '../machines.ts';
 import type { Cases } from '../stage.ts';
 
@@ -32,6 +32,51 @@ export const migrationCases: Cases = (stage) => {
         () => vmi('moves')?.status?.nodeName === target.spec.nodeName || undefined,
       );
       assert.notEqual(vmi('moves')?.status?.nodeName, source.spec.nodeName);
+      await remove(vm);
+    });
+
+    it('the state is migrating while a target waits, running on the source after a cancellation, and on the target at last', async () => {
+      const { client, create, launcher, launchers, untilPhase, remove, cluster } = stage();
+      const vm = machine('states');
+      await create(vm);
+      await untilPhase('states', 'Running');
+      const source = await launcher('states');
+      const home = source.spec.nodeName ?? '';
+      const other = home === 'smt2-a' ? 'smt2-b' : 'smt2-a';
+      const cordon = (unschedulable: boolean) =>
+        client.patch(`/api/v1/nodes/${other}`, MERGE, { spec: { unschedulable } });
+      const explained = async () => {
+        const args = ['explain', 'vm', 'states', '-n', 'vms', '-o', 'json'];
+        return spoken((await plumbline(args, { kubeconfig: cluster.plane.adminKubeconfig })).stdout);
+      };
+      const untilState = (what: string, holds: (answer: Spoken) => boolean) =>
+        until(what, PATIENCE, async () => {
+          const answer = await explained();
+          return holds(answer) ? answer : undefined;
+        });
+      const move = {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstanceMigration',
+        metadata: { name: 'move-states', namespace: 'vms' },
+        spec: { vmiName: 'states' },
+      };
+      await cordon(true);
+      await create(move);
+      const waits = await untilState('the target to wait', ({ stage: state, migration }) => {
+        return state === 'migrating' && migration?.waits !== undefined;
+      });
+      assert.equal(waits.migration?.source, home);
+      assert.match(JSON.stringify(waits), new RegExp(`${other}.*cordoned|cordoned.*${other}`));
+      await remove(move);
+      const stays = await untilState('the VM to stay', ({ stage: state }) => state === 'running');
+      assert.equal(stays.node, home);
+      await cordon(false);
+      await create({ ...move, metadata: { ...move.metadata, name: 'move-again' } });
+      const moved = await untilState('the VM to run elsewhere', ({ stage: state, node }) => {
+        return state === 'running' && node === other;
+      });
+      assert.equal(moved.node, other);
+      assert.ok(launchers('states').some(({ spec }) => spec.nodeName === other));
       await remove(vm);
     });
 
