@@ -23,6 +23,8 @@ export interface MapNetworks {
 }
 
 /** A whole node: its machine, kubelet, Open vSwitch and API server as stand-ins, and real agents as processes. */
+const OTHER_CLOCK_MILLISECONDS = 60_000;
+
 export class LifeNode {
   readonly directory = mkdtempSync(join(tmpdir(), 'life-'));
   readonly machine: Machine;
@@ -57,6 +59,7 @@ export class LifeNode {
   #heartbeat = 0;
   /** The offset of the clock at that time. */
   #heartbeatOffset = 0;
+  #clockMovedAt = Number.NEGATIVE_INFINITY;
 
   constructor() {
     const path = (name: string) => join(this.directory, name);
@@ -162,9 +165,14 @@ export class LifeNode {
     this.kubelet.stateSince = performance.now();
   }
 
-  /** An agent that starts then cannot compare it with the start of the kubelet, and waits a minute (node-reader.ts). */
+  /**
+   * Whether an agent may have started that cannot compare it with the start of the kubelet, and waits a minute
+   * (node-reader.ts).
+   */
   get isHeartbeatOfOtherClock(): boolean {
-    return this.#heartbeatOffset !== this.#clockOffset;
+    return (
+      this.#heartbeatOffset !== this.#clockOffset || performance.now() < this.#clockMovedAt + OTHER_CLOCK_MILLISECONDS
+    );
   }
 
   get isNodeStale(): boolean {
@@ -194,6 +202,7 @@ export class LifeNode {
   }
 
   moveClock(milliseconds: number): void {
+    if (milliseconds !== this.#clockOffset) this.#clockMovedAt = performance.now();
     this.#clockOffset = milliseconds;
     replaceFile(this.#clock, String(milliseconds));
   }
