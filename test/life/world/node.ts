@@ -22,9 +22,10 @@ export interface MapNetworks {
   readonly tunnel: number;
 }
 
-/** A whole node: its machine, kubelet, Open vSwitch and API server as stand-ins, and real agents as processes. */
+/** How long an agent may wait for a second heartbeat. */
 const OTHER_CLOCK_MILLISECONDS = 60_000;
 
+/** A whole node: its machine, kubelet, Open vSwitch and API server as stand-ins, and real agents as processes. */
 export class LifeNode {
   readonly directory = mkdtempSync(join(tmpdir(), 'life-'));
   readonly machine: Machine;
