@@ -203,22 +203,26 @@ export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Reme
   if (texts.size > 0) return [...texts.values()].slice(0, MAX_REMEDIES);
   if (groups.some(({ kind }) => kind === 'fits')) return [];
   const networks = groups.filter(({ kind }) => kind === 'no-such-network');
-  const [network] = networks;
   const unselected = groups.find(({ kind }) => kind === 'not-selected');
-  // Each is on some node, as the nodes lack different ones.
-  if (new Set(networks.map(({ text }) => text)).size > 1) {
-    const apart = networks.map(
-      ({ text, nodes: [node] }) => `${text.replace(' is not on the node', '')} not on ${node}`,
-    );
-    return [remedy('relax-networks', `no node has all of its networks (${apart.join('; ')}): ${PREFER}`)];
-  }
-  if (network) {
-    const where = network.text.replace(' on the node', ' on any node that the pod may go to');
-    return [remedy('check-network-name', `check the network’s name: ${where}`, plumbline('doctor', 'networks'))];
-  }
+  if (networks.length > 0) return [networkRemedy(networks)];
   if (unselected) {
     const text = `change the pod’s selector, or label a node: ${unselected.text}`;
     return [remedy('select-nodes', text, kubectl('get', 'nodes', '--show-labels'))];
   }
   return [];
+}
+
+const NOT_ON_THE_NODE = / (?:is|are) not on the node$/;
+
+function networkRemedy(groups: readonly NodeGroup[]): Remedy {
+  const absent = groups.map(({ text }) => text.replace(NOT_ON_THE_NODE, '').split(', '));
+  const [first = [], ...others] = absent;
+  const everywhere = first.filter((name) => others.every((names) => names.includes(name)));
+  if (everywhere.length > 0) {
+    const names = `${everywhere.join(', ')} ${everywhere.length === 1 ? 'is' : 'are'}`;
+    const text = `check the network’s name: ${names} not on any node that the pod may go to`;
+    return remedy('check-network-name', text, plumbline('doctor', 'networks'));
+  }
+  const apart = groups.map(({ nodes: [node] }, i) => `${absent[i]?.join(', ')} not on ${node}`);
+  return remedy('relax-networks', `no node has all of its networks (${apart.join('; ')}): ${PREFER}`);
 }

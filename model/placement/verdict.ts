@@ -65,6 +65,8 @@ export type UnpredictablePolicy = 'refuse' | 'count-check' | 'nearest';
 export const LOWEST_SCORE = 0;
 const HIGHEST_SCORE = 10;
 /** Verdicts are cached for each node: warnings in one, and characters of each. */
+/** Networks that a refusal names. */
+const MAX_ABSENT = 4;
 const MAX_WARNINGS = 8;
 const MAX_WARNING_CHARACTERS = 300;
 
@@ -136,8 +138,8 @@ export function unfitShape(
   policy: UnpredictablePolicy,
 ): Refused | undefined {
   if (sharesOn(needs, host)) return undefined;
-  const absent = absentNetwork(needs, host);
-  if (absent !== undefined) return refuse('no-such-network', `${absent} is not on the node`);
+  const absent = absentNetworks(needs, host);
+  if (absent !== undefined) return refuse('no-such-network', `${absent} not on the node`);
   const unreachable = unfitForNetworks(needs, host);
   if (unreachable) return refusedFor(unreachable);
   const { kubelet } = host;
@@ -170,12 +172,13 @@ function refusedFor({ reason, text, detail, needed, available }: Refusal): Refus
 }
 
 /** The kubelet starts a pod even if no plugin advertises a resource that it requests. */
-function absentNetwork(needs: PlacementNeeds, { networks }: PlacementHost): string | undefined {
-  const absent = needs.networks.find(
+function absentNetworks(needs: PlacementNeeds, { networks }: PlacementHost): string | undefined {
+  const absent = needs.networks.filter(
     (need) => need.affinity === 'required' && cellsOfNetwork(networks, need) === undefined,
   );
-  if (absent === undefined) return undefined;
-  return absent.kind === 'tunnel' ? 'the tunnel' : `physnet ${absent.physnet}`;
+  if (absent.length === 0) return undefined;
+  const names = absent.map((need) => (need.kind === 'tunnel' ? 'the tunnel' : `physnet ${need.physnet}`));
+  return `${few(names, MAX_ABSENT, MAX_WARNING_CHARACTERS).join(', ')} ${names.length === 1 ? 'is' : 'are'}`;
 }
 
 export const FOR_ROOM: readonly RefusalKind[] = ['too-few-whole-cores', 'too-few-cpus', 'resources', 'no-common-node'];

@@ -166,7 +166,7 @@ describe('remedies for a pod that needs a node', () => {
     );
   });
 
-  const NETWORK = group('no-such-network', { text: 'no physnet x on the node' });
+  const NETWORK = group('no-such-network', { text: 'physnet x is not on the node' });
 
   it('names two networks that no node has together, and blames no name', () => {
     const apart = [
@@ -179,9 +179,17 @@ describe('remedies for a pod that needs a node', () => {
     );
   });
 
+  it('names the networks that are on no node, whatever else the nodes lack', () => {
+    const groups = [
+      group('no-such-network', { text: 'physnet x, physnet y are not on the node', nodes: ['n1'] }),
+      group('no-such-network', { text: 'physnet x is not on the node', nodes: ['n2'] }),
+    ];
+    assert.match(nodeRemedies(groups, VM).map(remedyText).join(), /the network’s name: physnet x is not on any node/);
+  });
+
   const UNSELECTED = group('not-selected', { text: 'n1 has no label x' });
   const CHECK_NETWORK =
-    'check-network-name: check the network’s name: no physnet x on any node that the pod may go to: plumbline doctor networks';
+    'check-network-name: check the network’s name: physnet x is not on any node that the pod may go to: plumbline doctor networks';
   const SELECT =
     'select-nodes: change the pod’s selector, or label a node: n1 has no label x: kubectl get nodes --show-labels';
   for (const [title, groups, expected] of [

@@ -15,6 +15,12 @@ function said(verdict: NodeVerdict | undefined) {
   return { kind, detail, ...(missing !== undefined && { missing }) };
 }
 describe('the verdict of a node', () => {
+  it('names every required network that the node lacks', () => {
+    const absent = [physnet('north'), physnet('south'), physnet('east'), physnet('up', 'preferred')];
+    const verdict = judgeHost(needs('a', 4, absent), node(), [], 'refuse');
+    assert.equal(verdict.fits ? undefined : verdict.text, 'physnet north, physnet south are not on the node');
+  });
+
   it('has a score from 1 to 10, the CPUs, their NUMA nodes and the warnings', () => {
     const verdict = judgeHost(needs('a', 4, [physnet('west'), physnet('vague')]), node(), [], 'refuse');
     assert.ok(verdict.fits);
