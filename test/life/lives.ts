@@ -28,6 +28,8 @@ export interface Failure extends Violation {
   readonly seed: number;
   /** Shortened. */
   readonly steps: readonly Step[];
+  /** The last words of the agent in the whole sequence. */
+  readonly log: string;
 }
 
 /** Plays lives of 30 events, each with a seed of its own, from the given one on. */
@@ -43,14 +45,18 @@ export async function playLives(options: LivesOptions): Promise<{ events: number
     while (next < sizes.length && (goesOn || found.size === 0)) {
       const life = next++;
       const steps = generate(seed + life, sizes[life] ?? 0, calm, without);
-      const { violations, events: happened } = await play(steps, {
+      const {
+        violations,
+        events: happened,
+        log,
+      } = await play(steps, {
         endsWith: (invariant) => !found.has(invariant),
         recovers: true,
         onEvent: () => progress(++events, found.size),
       });
       for (const violation of violations) {
         if (found.has(violation.invariant)) continue;
-        const failure = { ...violation, seed: seed + life, steps: steps.slice(0, happened) };
+        const failure = { ...violation, seed: seed + life, steps: steps.slice(0, happened), log };
         found.set(violation.invariant, failure);
         options.onFailure?.(failure);
       }
@@ -78,12 +84,13 @@ async function shortened(failure: Failure, { parallel, shrinkSeconds }: LivesOpt
 }
 
 /** A failure as a reader needs it: what did not hold, and the shortest sequence of events that leads to it. */
-export function failureText({ invariant, message, seed, steps }: Failure): string {
+export function failureText({ invariant, message, seed, steps, log }: Failure): string {
   const sequence = steps.map(({ kind, pause }) => `    after ${(pause / 1000).toFixed(1)} s: ${kind}`);
   return [
     `NOT HELD: (${invariant.slice(0, 1)})${invariant.slice(1)}`,
     `  ${message}`,
     `  seed ${seed}:`,
     ...sequence,
+    `  the agent’s last words:\n    ${log}`,
   ].join('\n');
 }

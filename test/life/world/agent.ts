@@ -22,8 +22,8 @@ export class LifeAgent {
 
   lastWords(): string {
     const { lines, text } = this.#process;
-    const logged = lines.slice(-3).map((line) => JSON.stringify(line));
-    return [...text.slice(-12), ...logged].join('\n    ').slice(0, 3000);
+    const logged = lines.slice(-20).map((line) => JSON.stringify(line));
+    return [...text.slice(-12), ...logged].join('\n    ').slice(-8000);
   }
 
   get pid(): number {
