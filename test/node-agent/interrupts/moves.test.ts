@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { maskText } from '../../../node-agent/interrupts/knobs.ts';
-import { set, tempDirectories } from '../support.ts';
+import { set, tempDirectories, turns } from '../support.ts';
 import { createStage } from './stage.ts';
 
 describe('work of the kernel on owned CPUs', () => {
@@ -95,11 +95,11 @@ describe('work of the kernel on owned CPUs', () => {
   it('tries a refused write again after 30 s, not at each pass', async () => {
     const { kernel, start, own, later, metric } = stageAt();
     kernel.irq(40, { cpus: '2', action: 'a' });
-    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EBUSY');
+    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EINVAL');
     await start();
     await own('2-3');
     await later(10);
-    assert.deepEqual(await metric('interrupt_writes_total'), { 'irq,EBUSY': 1 });
+    assert.deepEqual(await metric('interrupt_writes_total'), { 'irq,EINVAL': 1 });
     kernel.errors.clear();
     await later(25);
     assert.equal(kernel.mask(40), '0-1,4-7');
@@ -119,29 +119,6 @@ describe('work of the kernel on owned CPUs', () => {
     assert.deepEqual(states(), ['40 a: moved']);
   });
 
-  it('gives no CPU more than 150 interrupts', async () => {
-    const { kernel, start, own, states } = stageAt();
-    for (let i = 0; i < 150; i++) kernel.irq(100 + i, { cpus: '4', cell: 1, action: `b${i}` });
-    kernel.irq(40, { cpus: '6', cell: 1, action: 'a' });
-    await start();
-    await own('6-7');
-    assert.equal(kernel.mask(40), '5', 'CPU 4 is full');
-    for (let i = 0; i < 150; i++) kernel.change(`/proc/irq/${100 + i}/effective_affinity_list`, '5');
-    assert.deepEqual(states(), ['40 a: moved']);
-  });
-
-  it('at most 200 writes a second', async () => {
-    const { kernel, start, own, later } = stageAt();
-    for (let i = 0; i < 500; i++) kernel.irq(100 + i, { cpus: '2-7', action: `q${i}` });
-    await start();
-    await own('2-3');
-    assert.equal(kernel.writes.length, 200);
-    await later(1);
-    assert.equal(kernel.writes.length, 400);
-    await later(1);
-    assert.equal(kernel.writes.length, 500);
-  });
-
   it('CPUs are clear when a container may start, before the view shows its owner', async () => {
     const { kernel, start, own, stage } = stageAt();
     kernel.irq(40, { cpus: '0-7', action: 'a' });
@@ -149,6 +126,57 @@ describe('work of the kernel on owned CPUs', () => {
     await own('2');
     await stage.moves.vacate(set('6-7'));
     assert.equal(kernel.mask(40), '0-1,3-5');
+  });
+
+  it('a container waits while the kernel is busy', async () => {
+    const { kernel, start, own, stage } = stageAt();
+    kernel.irq(40, { cpus: '6', action: 'a' });
+    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EBUSY');
+    await start();
+    await own('2');
+    let isClear = false;
+    const vacated = stage.moves.vacate(set('6-7')).then(() => {
+      isClear = true;
+    });
+    await turns();
+    assert.deepEqual([isClear, kernel.mask(40)], [false, '6']);
+    kernel.errors.clear();
+    await vacated;
+    assert.equal(kernel.mask(40), '0-1,3-5');
+  });
+
+  it('a container does not start if the kernel stays busy for two seconds', async () => {
+    const { kernel, start, own, later, stage } = stageAt();
+    kernel.irq(40, { cpus: '6', action: 'a' });
+    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EAGAIN');
+    await start();
+    await own('2');
+    const refused = assert.rejects(stage.moves.vacate(set('6-7')), /interrupts do not leave CPUs 6-7: 40 a \(EAGAIN\)/);
+    await later(2);
+    await refused;
+  });
+
+  it('a container does not wait for what cannot be moved: managed, refused', async () => {
+    const { kernel, start, own, stage, states } = stageAt();
+    for (const number of [40, 41, 42]) kernel.irq(number, { cpus: '6', action: 'a' });
+    kernel.readOnly.add('/proc/irq/40/smp_affinity_list');
+    kernel.errors.set('/proc/irq/41/smp_affinity_list', 'EINVAL');
+    await start();
+    await own('2');
+    await stage.moves.vacate(set('6-7'));
+    assert.deepEqual(states(), ['40 a: managed', '41 a: refused EINVAL', '42 a: moved']);
+  });
+
+  it('an agent that does not know the owners yet clears CPUs, and gives back none that an earlier one cleared', async () => {
+    const { kernel, start, own, stage } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    await own('2-3');
+    await stage.end();
+    stage.unknown();
+    await stage.start();
+    await stage.moves.vacate(set('6-7'));
+    assert.equal(kernel.mask(40), '0-1,4-5');
   });
 
   it('moves packet steering, workqueues, kernel threads and the mask of new interrupts', async () => {
