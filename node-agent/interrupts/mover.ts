@@ -24,7 +24,7 @@ const NO_VECTOR = 'ENOSPC';
 /** Errors that pass: each pass tries again. */
 const TRANSIENT: ReadonlySet<string> = new Set(['EBUSY', 'EAGAIN', 'ENOMEM', 'EINTR']);
 /** Errors by which kernels say that an interrupt's mask is theirs: EIO before Linux 6.11, then EPERM. */
-const MANAGED: ReadonlySet<string> = new Set(['EPERM', 'EIO', 'EROFS', 'EACCES']);
+const MANAGED: ReadonlySet<string> = new Set(['EPERM', 'EIO']);
 
 /** What is known about one knob. Owner: the mover. Age: the last pass. End: when the knob is gone. */
 interface Entry {

@@ -145,9 +145,9 @@ describe('interrupts and kernel threads of an emulated machine', function () {
   after(() => rmSync(directory, { recursive: true }));
 
   const at = (name: string) => {
-    const found = steps.find(({ step }) => step === name);
-    assert.ok(found, name);
-    return found;
+    const step = steps.find((one) => one.step === name);
+    assert.ok(step, name);
+    return step;
   };
   /** What may run on these CPUs, besides interrupts that only the kernel sets. */
   const on = (values: Step['values'], cpus: string) =>
