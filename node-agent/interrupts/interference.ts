@@ -7,7 +7,7 @@ import type { CpuOwner } from '../assignments/view.ts';
 import { Guard, Listeners, type Services } from '../lifecycle/duty.ts';
 import { InterruptMeter, type MeterDeps } from './meter.ts';
 
-/** Seconds between readings: one costs up to 10 ms of a CPU on a machine with 256 CPUs. */
+/** Seconds between readings: one costs about 25 ms of a CPU on a machine with 256 CPUs. */
 const READ_SECONDS = 30;
 const PERCENT_STEPS = [50, 20, 10, 5, 2, 1];
 
