@@ -94,9 +94,7 @@ export class InterruptMoves {
     const guard = new Guard();
     originals.load(signal);
     this.#guard = guard;
-    const pass = guard.wrap(() => {
-      if (this.#guard === guard) this.#passAndPlan(pass);
-    });
+    const pass = guard.wrap(() => this.#passAndPlan(guard));
     // Open vSwitch's threads move first.
     const end = assignments.subscribe(() => setImmediate(pass));
     pass();
@@ -143,19 +141,24 @@ export class InterruptMoves {
     };
   };
 
-  #passAndPlan(pass: () => void): void {
+  #passAndPlan(guard: Guard): void {
+    if (this.#guard !== guard) return;
     clearTimeout(this.#timer);
     this.#pass();
-    const { originals, isMoving } = this.#deps;
+    const { originals, isMoving, files } = this.#deps;
     // Without owners, and with every original back, nothing has to be read.
-    if (originals.isEmpty && (!isMoving || this.#avoided.isEmpty)) this.#deps.files.closeAll();
-    else this.#timer = setTimeout(pass, POLL_SECONDS * 1000);
+    if (originals.isEmpty && (!isMoving || this.#avoided.isEmpty)) files.closeAll();
+    else
+      this.#timer = setTimeout(
+        guard.wrap(() => this.#passAndPlan(guard)),
+        POLL_SECONDS * 1000,
+      );
   }
 
   /** A failure restarts the duty, and does not count as vacated. */
   #passOrFail(guard: Guard): void {
     try {
-      this.#pass();
+      this.#passAndPlan(guard);
     } catch (error) {
       guard.fail(error);
       throw error;

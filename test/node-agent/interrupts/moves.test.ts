@@ -67,6 +67,27 @@ describe('work of the kernel on owned CPUs', () => {
     assert.equal(kernel.mask(40), '0-1,3-5');
   });
 
+  it('CPUs of a container that never gets them return', async () => {
+    const { kernel, start, later, stage } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    await stage.moves.vacate(set('6-7'));
+    assert.equal(kernel.mask(40), '0-5');
+    await later(6);
+    assert.equal(kernel.mask(40), '0-7');
+  });
+
+  it('a failure while CPUs are vacated refuses the container, and restarts the duty', async () => {
+    const { kernel, start, stage } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    kernel.list = () => {
+      throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' });
+    };
+    await assert.rejects(stage.moves.vacate(set('6-7')), /EMFILE/);
+    await assert.rejects(stage.end(), /EMFILE/);
+  });
+
   it('a container waits while the kernel is busy', async () => {
     const { kernel, start, own, stage } = stageAt();
     kernel.irq(40, { cpus: '6', action: 'a' });

@@ -153,10 +153,12 @@ export function createStage(stateFile: string) {
     get moves() {
       return moves!;
     },
-    /** The agent ends; everything stays as it is. */
+    /** The agent ends; everything stays as it is. @throws what its duty failed with */
     async end() {
       stop.abort();
-      await running;
+      const ended = running;
+      running = Promise.resolve();
+      await ended;
     },
     set online(cpus: string) {
       online = set(cpus);
