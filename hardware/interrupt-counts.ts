@@ -10,48 +10,22 @@ export interface SourceCounts {
   readonly counts: readonly number[];
 }
 
-const SPACE = 32;
-const ZERO = 48;
-const NINE = 57;
-
-/**
- * Sums the columns of each group; a line without a count for any group is left out. One pass without intermediate
- * strings: with 256 CPUs and 1,500 interrupts the text has 4 MB. Source: kernel/irq/proc.c, fs/proc/softirqs.c.
- */
+/** Sums the columns of each group; a line without a count for any is left out. Source: kernel/irq/proc.c, fs/proc/softirqs.c. */
 export function sourceCounts(text: string, groups: readonly CpuSet[]): SourceCounts[] {
-  const end = text.indexOf('\n');
-  const columns = [...text.slice(0, end).matchAll(/CPU(\d+)/g)].map(([, cpu]) => Number(cpu));
-  const groupOf = columns.map((cpu) => groups.findIndex((cpus) => cpus.has(cpu)));
-  const sources: SourceCounts[] = [];
-  for (let at = end + 1; at > 0 && at < text.length; ) {
-    const next = text.indexOf('\n', at);
-    const lineEnd = next < 0 ? text.length : next;
-    const source = lineCounts(text, at, lineEnd, groupOf, groups.length);
-    if (source !== undefined) sources.push(source);
-    at = lineEnd + 1;
-  }
-  return sources;
-}
-
-function lineCounts(text: string, from: number, to: number, groupOf: readonly number[], groups: number) {
-  const colon = text.indexOf(':', from);
-  if (colon < 0 || colon >= to) return undefined;
-  const counts = new Array<number>(groups).fill(0);
-  let isCounted = false;
-  let at = colon + 1;
-  for (let column = 0; column < groupOf.length; column++) {
-    while (at < to && text.charCodeAt(at) === SPACE) at++;
-    let count = 0;
-    for (let code = text.charCodeAt(at); at < to && code >= ZERO && code <= NINE; code = text.charCodeAt(++at)) {
-      count = count * 10 + code - ZERO;
+  const [head = '', ...lines] = text.split('\n');
+  const columns = [...head.matchAll(/CPU(\d+)/g)].map(([, cpu]) => groups.findIndex((cpus) => cpus.has(Number(cpu))));
+  return lines.flatMap((line) => {
+    const [id = '', ...fields] = line.trim().split(/ +/);
+    const counts = groups.map(() => 0);
+    // Lines such as ERR have one count for all CPUs.
+    const most = Math.min(columns.length, fields.length);
+    for (let column = 0; column < most; column++) {
+      const group = columns[column] ?? -1;
+      if (group >= 0) counts[group] = (counts[group] ?? 0) + Number(fields[column]);
     }
-    const group = groupOf[column] ?? -1;
-    if (group < 0 || count === 0) continue;
-    counts[group] = (counts[group] ?? 0) + count;
-    isCounted = true;
-  }
-  if (!isCounted) return undefined;
-  return { id: text.slice(from, colon).trim(), text: text.slice(at, to).trim().replaceAll(/\s+/g, ' '), counts };
+    if (counts.every((count) => count === 0)) return [];
+    return [{ id: id.replace(/:$/, ''), text: fields.slice(columns.length).join(' '), counts }];
+  });
 }
 
 /** Seconds since boot in which a group of CPUs handled interrupts; undefined where the kernel does not count them. */

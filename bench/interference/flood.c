@@ -68,7 +68,8 @@ int main(int argc, char **argv)
             /* Fails until the interface is up, and when its queue is full. */
             (void)!sendto(fd, &frame, sizeof frame, 0, (struct sockaddr *)&address, sizeof address);
         }
-        at.tv_nsec += 1000 * 1000;
+        /* Not in step with the kernel's tick, which would sample always the same part of a period. */
+        at.tv_nsec += 500 * 1000 + random() % (1000 * 1000);
         if (at.tv_nsec >= 1000 * 1000 * 1000) {
             at.tv_nsec -= 1000 * 1000 * 1000;
             at.tv_sec++;

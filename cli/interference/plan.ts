@@ -51,7 +51,10 @@ export function planLines({ mode, vms, items, managers }: InterferenceStatus, wi
 
 function fixedLines(vms: InterferenceStatus['vms'], items: readonly MovedItem[]): string[] {
   const managed = items.filter(({ state }) => state === 'managed').length;
-  const lines = managed === 0 ? [] : [`${countText(managed, 'interrupt')} of the kernel: isolcpus=managed_irq,CPUS`];
+  const lines =
+    managed === 0
+      ? []
+      : [`${countText(managed, 'interrupt')} of the kernel: isolcpus=managed_irq,CPUS, for the queues of disks`];
   for (const { ids, what, help } of FIXED) {
     const sources = vms.flatMap((vm) => vm.sources.filter(({ id }) => ids.includes(id)));
     const counted = ids.filter((id) => sources.some((source) => source.id === id));

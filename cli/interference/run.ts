@@ -47,7 +47,7 @@ export function interferenceLines({ vms, problems }: InterferenceStatus, wide = 
     `${isDisturbed(vm) ? '!' : ' '} ${vmNameOf(vm)}`,
     vm.cpus,
     percentText(vm.share),
-    secondsText(vm.lastMinute?.interrupts),
+    interruptsText(vm.lastMinute),
     secondsText(vm.lastMinute?.runDelay),
     secondsText(vm.lastMinute?.own),
     vm.sources.slice(0, 3).map(sourceText).join(', '),
@@ -58,11 +58,11 @@ export function interferenceLines({ vms, problems }: InterferenceStatus, wide = 
 
 function vmLines(vm: DisturbedVm): string[] {
   const { lastMinute, sinceStart, sources } = vm;
-  const amounts = ({ seconds, interrupts, runDelay, own }: DisturbedVm['sinceStart']) => [
-    ageText(seconds),
-    secondsText(interrupts),
-    secondsText(runDelay),
-    secondsText(own),
+  const amounts = (taken: DisturbedVm['sinceStart']) => [
+    ageText(taken.seconds),
+    interruptsText(taken),
+    secondsText(taken.runDelay),
+    secondsText(taken.own),
   ];
   const rows = [...(lastMinute === null ? [] : [['last', ...amounts(lastMinute)]]), ['in all', ...amounts(sinceStart)]];
   return [
@@ -75,6 +75,11 @@ function vmLines(vm: DisturbedVm): string[] {
 
 function percentText(share: number | null): string {
   return share === null ? 'unknown' : `${(share * 100).toFixed(2)} %`;
+}
+
+function interruptsText(taken: DisturbedVm['lastMinute']): string {
+  const error = taken?.interruptsError ?? undefined;
+  return `${secondsText(taken?.interrupts)}${error === undefined ? '' : ` ± ${error.toFixed(3)}`}`;
 }
 
 /** A dash for what the kernel does not count. */

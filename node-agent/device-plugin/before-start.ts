@@ -44,7 +44,7 @@ export function beforeStartCheck(deps: BeforeStartDeps): BeforeStart {
     if (answer === undefined) {
       log.error(
         { ...names, resource, deadlineSeconds: answerWithin },
-        'agent timed out; starting the container before OVS left its CPUs',
+        'agent timed out; starting the container before its CPUs were clear',
       );
       return onOutcome(resource, 'unanswered');
     }

@@ -31,7 +31,7 @@ export interface AnswersDeps {
   readonly dpu: () => DpuWord | undefined;
   /** The CPUs that a pod owns exclusively; empty for an unknown pod. */
   readonly cpusOf: (podUid: string) => CpuSet;
-  /** Moves OVS off the CPUs. @throws Error if OVS is still there after 2 s */
+  /** Moves what can be moved off the CPUs. @throws Error if it is still there after 2 s */
   readonly vacate: (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
   /** Whether the pod holds a device of the DPU; undefined if unknown. */
   readonly hasDevice: (pod: CniPod) => Promise<boolean | undefined>;
@@ -102,7 +102,7 @@ export class GateAnswers {
       } catch (error) {
         return {
           code: CNI_CODES.tryAgainLater,
-          message: `OVS is still on CPUs ${cpus.brief}: ${(error as Error).message}`,
+          message: `CPUs ${cpus.brief} are not clear yet: ${(error as Error).message}`,
         };
       }
     }

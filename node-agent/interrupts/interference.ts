@@ -7,19 +7,12 @@ import type { CpuOwner } from '../assignments/view.ts';
 import { Guard, Listeners, type Services } from '../lifecycle/duty.ts';
 import { InterruptMeter, type MeterDeps } from './meter.ts';
 
-/** Seconds between readings: one costs up to 10 ms of a CPU on a machine with 256 CPUs. */
+/** Seconds between readings: one costs about 25 ms of a CPU on a machine with 256 CPUs. */
 const READ_SECONDS = 30;
 const PERCENT_STEPS = [50, 20, 10, 5, 2, 1];
 
 export interface InterferenceDeps extends MeterDeps, Pick<Services, 'metrics'> {
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
-}
-
-interface Published {
-  readonly labels: { readonly namespace: string; readonly name: string };
-  readonly interrupts: number;
-  readonly runDelay: number;
-  readonly own: number;
 }
 
 /**
@@ -30,7 +23,6 @@ interface Published {
 export class Interference {
   readonly #deps: InterferenceDeps;
   readonly #meter: InterruptMeter;
-  #published = new Map<string, Published>();
   readonly #listeners = new Listeners();
   #disturbed: readonly DisturbedPod[] = [];
   #endReadings: (() => void) | undefined;
@@ -95,34 +87,20 @@ export class Interference {
     return this.#deps.assignments.view().assignments.filter(({ container }) => container === COMPUTE);
   }
 
+  /** Replaces all values: those of VMs that have ended go with them. */
   #publish(): void {
-    const { metrics } = this.#deps;
-    const published = new Map<string, Published>();
+    const { vmInterrupts, vmRunDelay, vmOwnThreads, vmStolenShare } = this.#deps.metrics;
+    for (const metric of [vmInterrupts, vmRunDelay, vmOwnThreads, vmStolenShare]) metric.reset();
     for (const { owner, guest, account } of this.#meter.vms) {
       const namespace = guest?.launcher.namespace ?? owner.name?.namespace;
       const name = guest?.launcher.vmi.name ?? owner.name?.podName;
       if (namespace === undefined || name === undefined) continue;
       const labels = { namespace, name };
-      const { interrupts, runDelay, own } = account.totals ?? {};
-      const before = this.#published.get(owner.podUID);
-      const add = (metric: typeof metrics.vmRunDelay, total: number | undefined, last = 0) => {
-        if (total !== undefined) metric.inc(labels, Math.max(0, total - last));
-        return total ?? last;
-      };
-      published.set(owner.podUID, {
-        labels,
-        interrupts: add(metrics.vmInterrupts, interrupts, before?.interrupts),
-        runDelay: add(metrics.vmRunDelay, runDelay, before?.runDelay),
-        own: add(metrics.vmOwnThreads, own, before?.own),
-      });
-      if (account.share === undefined) metrics.vmStolenShare.remove(labels);
-      else metrics.vmStolenShare.set(labels, account.share);
+      const { interrupts, runDelay, own } = account.totals;
+      if (interrupts !== undefined) vmInterrupts.inc(labels, interrupts);
+      if (runDelay !== undefined) vmRunDelay.inc(labels, runDelay);
+      if (own !== undefined) vmOwnThreads.inc(labels, own);
+      if (account.share !== undefined) vmStolenShare.set(labels, account.share);
     }
-    for (const [uid, { labels }] of this.#published) {
-      if (published.has(uid)) continue;
-      const all = [metrics.vmInterrupts, metrics.vmRunDelay, metrics.vmOwnThreads, metrics.vmStolenShare];
-      for (const metric of all) metric.remove(labels);
-    }
-    this.#published = published;
   }
 }

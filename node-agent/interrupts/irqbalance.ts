@@ -57,10 +57,17 @@ export class Irqbalance {
 
   /** Never rejects: the caller does not wait for it. */
   async reconcile(owned: CpuSet): Promise<void> {
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    const { rundir, now } = this.#deps;
     try {
       await this.#reconcile(owned);
+      this.#problem = undefined;
     } catch (error) {
-      this.#problem = `irqbalance is not found in ${this.#deps.rundir}: ${errorText(error)}`;
+      this.#problem = `irqbalance does not answer in ${rundir}: ${errorText(error)}`;
+      this.#checkAt = now() + CHECK_SECONDS;
+    } finally {
+      this.#isBusy = false;
     }
   }
 
@@ -69,23 +76,12 @@ export class Irqbalance {
     const socket = files.list(rundir).find((name) => /^irqbalance\d+\.sock$/.test(name));
     const isSame = socket === this.#socket && owned.equals(this.#owned);
     this.#socket = socket;
+    this.#owned = owned;
     if (socket === undefined) {
-      this.#problem = undefined;
-      if (owned.isEmpty && originals.bans !== undefined) originals.saveBans(undefined);
+      if (owned.isEmpty && originals.value?.irqbalance !== undefined) originals.change({ irqbalance: undefined });
       return;
     }
-    if (this.#isBusy || (isSame && now() < this.#checkAt)) return;
-    this.#isBusy = true;
-    this.#owned = owned;
-    try {
-      await this.#exchange(socket, owned);
-      this.#problem = undefined;
-    } catch (error) {
-      this.#problem = `irqbalance does not answer at ${join(rundir, socket)}: ${errorText(error)}`;
-      this.#checkAt = now() + CHECK_SECONDS;
-    } finally {
-      this.#isBusy = false;
-    }
+    if (!isSame || now() >= this.#checkAt) await this.#exchange(socket, owned);
   }
 
   async #exchange(socket: string, owned: CpuSet): Promise<void> {
@@ -95,19 +91,19 @@ export class Irqbalance {
     const mask = /\bBANNED ([\da-f,]+)/i.exec(setup)?.[1];
     if (mask === undefined) throw new PlumblineError('irqbalance', 'its answer names no banned CPUs');
     const banned = CpuSet.fromMask(mask);
-    const saved = originals.bans;
+    const saved = originals.value?.irqbalance;
     this.#checkAt = now() + CHECK_SECONDS;
     // After a restart it has its own setting again, unless it took the agent's from its environment.
     const isOurs = saved !== undefined && (banned.equals(saved.sent) || (saved.socket === socket && this.isSettling));
     if (owned.isEmpty) {
       if (isOurs) await this.#ask(socket, 'settings cpus NULL');
-      if (saved !== undefined) originals.saveBans(undefined);
+      if (saved !== undefined) originals.change({ irqbalance: undefined });
       return;
     }
     const before = saved !== undefined && (saved.socket === socket || isOurs) ? saved.before : banned;
     const sent = before.union(owned);
     if (banned.equals(sent) && saved?.sent.equals(sent) === true) return;
-    originals.saveBans({ socket, before, sent });
+    originals.change({ irqbalance: { socket, before, sent } });
     await this.#ask(socket, `settings cpus ${sent}`);
     this.#settlesAt = now() + 2 * period + 1;
     this.#checkAt = Math.min(this.#checkAt, this.#settlesAt);

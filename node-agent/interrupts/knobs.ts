@@ -40,13 +40,32 @@ export interface KnobDeps {
   readonly affinity: ThreadAffinity;
 }
 
+/** The mask that new interrupts get, unless their driver sets another. */
+const DEFAULT_AFFINITY = 'default_smp_affinity';
+const KTHREADD = 2;
+const WORKQUEUE = 'devices/virtual/workqueue';
+const PCI_ADDRESS = /\b[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.[0-7]\b/;
+
+/** The address of the PCI function in the name of an interrupt's chip. */
+export function pciAddressIn(text: string): string | undefined {
+  return PCI_ADDRESS.exec(text)?.[0];
+}
+
 /** `ff,ffffffff`: groups of 32 bits, as every kernel parses. */
 export function maskText(cpus: CpuSet): string {
   const [first = '0', ...rest] = [...cpus.toWords(1)].toReversed().map((word) => word.toString(16));
   return [first, ...rest.map((word) => word.padStart(8, '0'))].join(',');
 }
 
-function parsed(text: string | undefined, parse: (text: string) => CpuSet): CpuSet | undefined {
+interface Format {
+  readonly parse: (text: string) => CpuSet;
+  readonly format: (cpus: CpuSet) => string;
+}
+
+const MASK: Format = { parse: CpuSet.fromMask, format: maskText };
+const LIST: Format = { parse: CpuSet.parse, format: String };
+
+function parsed(text: string | undefined, { parse }: Format): CpuSet | undefined {
   try {
     return text === undefined ? undefined : parse(text);
   } catch {
@@ -54,42 +73,32 @@ function parsed(text: string | undefined, parse: (text: string) => CpuSet): CpuS
   }
 }
 
-const cpuList = (text: string | undefined) => parsed(text, (list) => CpuSet.parse(list));
-const cpuMask = (text: string | undefined) => parsed(text, (mask) => CpuSet.fromMask(mask));
+type About = Pick<Knob, 'kind' | 'key' | 'name'> &
+  Partial<Pick<Knob, 'cell' | 'isOfVm' | 'inheritsFrom' | 'effective'>>;
 
-/** The key of the mask that new interrupts get, unless their driver sets another. */
-const DEFAULT_KEY = 'default_smp_affinity';
-const KTHREADD = 2;
-const WORKQUEUE = 'devices/virtual/workqueue';
-
-interface MaskFile {
-  readonly path: string;
-  readonly parse: (text: string | undefined) => CpuSet | undefined;
-  readonly format: (cpus: CpuSet) => string;
-}
-
-function fileKnob(
-  { files }: KnobDeps,
-  { path, parse, format }: MaskFile,
-  about: Pick<Knob, 'kind' | 'key' | 'name'> & Partial<Pick<Knob, 'cell' | 'isOfVm' | 'inheritsFrom' | 'effective'>>,
-): Knob | undefined {
+/** Empty if there is no such file. */
+function fileKnob({ files }: KnobDeps, path: string, format: Format, about: About): Knob[] {
   const reading = files.read(path);
-  const current = parse(reading?.text);
-  if (reading === undefined || current === undefined) return undefined;
-  return {
+  const current = parsed(reading?.text, format);
+  if (reading === undefined || current === undefined) return [];
+  const knob: Knob = {
     ...{ cell: undefined, isOfVm: false, inheritsFrom: undefined, effective: () => undefined },
     ...about,
     instance: reading.instance,
     current,
     isSettable: () => files.isWritable(path),
-    write: (cpus) => files.write(path, format(cpus)),
-    read: () => parse(files.read(path)?.text),
+    write: (cpus) => files.write(path, format.format(cpus)),
+    read: () => parsed(files.read(path)?.text, format),
   };
+  return [knob];
 }
 
-interface IrqFacts extends Pick<Knob, 'key' | 'name' | 'cell' | 'isOfVm'> {
-  readonly instance: number;
+/** A NUMA node's number; undefined for -1, which says that there is none, and if the file is absent. */
+function cellIn(text: string | undefined): number | undefined {
+  return /^\d+$/.test(text ?? '') ? Number(text) : undefined;
 }
+
+type IrqFacts = About & { readonly instance: number };
 
 /**
  * The interrupts of devices. Owner: the kernel. Age: masks are read at each scan; what an interrupt serves, once for
@@ -106,52 +115,46 @@ export class IrqKnobs {
   scan(): Knob[] {
     const { files, procRoot } = this.#deps;
     const root = join(procRoot, 'irq');
-    const numbers = files.list(root).filter((name) => /^\d+$/.test(name));
-    const present = new Set(numbers);
-    for (const number of this.#facts.keys()) if (!present.has(number)) this.#forget(number);
-    return numbers.flatMap((number) => this.#knob(join(root, number), number) ?? []);
+    const numbers = new Set(files.list(root).filter((name) => /^\d+$/.test(name)));
+    for (const number of this.#facts.keys()) {
+      if (numbers.has(number)) continue;
+      this.#facts.delete(number);
+      files.close(join(root, number, 'smp_affinity_list'));
+    }
+    return [...numbers].flatMap((number) => this.#knob(join(root, number), number));
   }
 
-  #knob(directory: string, number: string): Knob | undefined {
+  #knob(directory: string, number: string): Knob[] {
     const path = join(directory, 'smp_affinity_list');
     const instance = this.#deps.files.read(path)?.instance;
-    if (instance === undefined) return undefined;
+    if (instance === undefined) return [];
     let facts = this.#facts.get(number);
     if (facts?.instance !== instance) {
-      facts = this.#read(number, instance);
-      if (facts === undefined) return undefined;
+      facts = this.#read(directory, number, instance);
+      if (facts === undefined) return [];
       this.#facts.set(number, facts);
     }
-    const { key, name, cell, isOfVm } = facts;
-    const effective = () => cpuList(this.#deps.files.readOnce(join(directory, 'effective_affinity_list')));
-    const file = { path, parse: cpuList, format: String };
-    return fileKnob(this.#deps, file, { kind: 'irq', key, name, cell, isOfVm, inheritsFrom: DEFAULT_KEY, effective });
+    return fileKnob(this.#deps, path, LIST, facts);
   }
 
   /** Undefined for an interrupt without a handler. */
-  #read(number: string, instance: number): IrqFacts | undefined {
-    const { files, procRoot, sysfsRoot } = this.#deps;
+  #read(directory: string, number: string, instance: number): IrqFacts | undefined {
+    const { files, sysfsRoot } = this.#deps;
     const about = (name: string) => files.readOnce(join(sysfsRoot, 'kernel/irq', number, name)) ?? '';
     const actions = about('actions');
     if (actions === '') return undefined;
     const chip = about('chip_name');
-    const address = /[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.[0-7]$/.exec(chip)?.[0];
-    const node = files.readOnce(join(procRoot, 'irq', number, 'node')) ?? '';
-    const ofDevice =
-      address === undefined ? '' : (files.readOnce(join(sysfsRoot, 'bus/pci/devices', address, 'numa_node')) ?? '');
-    const cell = [node, ofDevice].find((text) => /^\d+$/.test(text));
+    const device = join(sysfsRoot, 'bus/pci/devices', pciAddressIn(chip) ?? 'none');
     return {
+      kind: 'irq',
       key: `irq ${chip} ${about('hwirq')} ${actions}`,
       name: `${number} ${actions}`,
-      cell: cell === undefined ? undefined : Number(cell),
+      cell: cellIn(files.readOnce(join(directory, 'node'))) ?? cellIn(files.readOnce(join(device, 'numa_node'))),
       isOfVm: actions.startsWith('vfio-msi'),
+      inheritsFrom: DEFAULT_AFFINITY,
       instance,
+      effective: () => parsed(files.readOnce(join(directory, 'effective_affinity_list')), LIST),
     };
-  }
-
-  #forget(number: string): void {
-    this.#facts.delete(number);
-    this.#deps.files.close(join(this.#deps.procRoot, 'irq', number, 'smp_affinity_list'));
   }
 }
 
@@ -161,45 +164,39 @@ export function rpsKnobs(deps: KnobDeps): Knob[] {
   const root = join(sysfsRoot, 'class/net');
   return files.list(root).flatMap((nic) => {
     const index = files.readOnce(join(root, nic, 'ifindex'));
-    const node = files.readOnce(join(root, nic, 'device/numa_node')) ?? '';
-    const cell = /^\d+$/.test(node) ? Number(node) : undefined;
+    const cell = cellIn(files.readOnce(join(root, nic, 'device/numa_node')));
     const queues = files.list(join(root, nic, 'queues')).filter((name) => name.startsWith('rx-'));
     return queues.flatMap((queue) => {
-      const file = { path: join(root, nic, 'queues', queue, 'rps_cpus'), parse: cpuMask, format: maskText };
-      const knob = fileKnob(deps, file, { kind: 'rps', key: `rps ${index} ${queue}`, name: `${nic} ${queue}`, cell });
-      if (knob?.current.isEmpty === false) return [knob];
-      files.close(file.path);
-      return [];
+      const path = join(root, nic, 'queues', queue, 'rps_cpus');
+      const about: About = { kind: 'rps', key: `rps ${index} ${queue}`, name: `${nic} ${queue}`, cell };
+      const knobs = fileKnob(deps, path, MASK, about).filter(({ current }) => !current.isEmpty);
+      if (knobs.length === 0) files.close(path);
+      return knobs;
     });
   });
 }
 
 /** The CPUs of isolated cpuset partitions. */
 export function partitionCpus({ files, sysfsRoot }: KnobDeps): CpuSet {
-  return cpuMask(files.read(join(sysfsRoot, WORKQUEUE, 'cpumask_isolated'))?.text) ?? CpuSet.EMPTY;
+  return parsed(files.read(join(sysfsRoot, WORKQUEUE, 'cpumask_isolated'))?.text, MASK) ?? CpuSet.EMPTY;
 }
 
 /** The CPUs of unbound workqueues, without those that the kernel takes away for isolated cpuset partitions. */
 export function workqueueKnobs(deps: KnobDeps): Knob[] {
   const root = join(deps.sysfsRoot, WORKQUEUE);
-  const path = join(root, 'cpumask');
-  const knob = fileKnob(
-    deps,
-    { path, parse: cpuMask, format: maskText },
-    { kind: 'workqueue', key: 'workqueue', name: 'unbound workqueues' },
-  );
-  if (knob === undefined) return [];
-  // What was asked for, which a partition does not change; writing replaces it.
-  const requested = () => cpuMask(deps.files.read(join(root, 'cpumask_requested'))?.text) ?? knob.read();
-  // A write replaces the isolation of partitions.
-  const write = (cpus: CpuSet) => knob.write(cpus.minus(partitionCpus(deps)));
-  return [{ ...knob, current: requested() ?? knob.current, read: requested, write }];
+  const about: About = { kind: 'workqueue', key: 'workqueue', name: 'unbound workqueues' };
+  return fileKnob(deps, join(root, 'cpumask'), MASK, about).map((knob) => {
+    // What was asked for, which a partition does not change; writing replaces it.
+    const requested = () => parsed(deps.files.read(join(root, 'cpumask_requested'))?.text, MASK) ?? knob.read();
+    // A write replaces the isolation of partitions.
+    const write = (cpus: CpuSet) => knob.write(cpus.minus(partitionCpus(deps)));
+    return { ...knob, current: requested() ?? knob.current, read: requested, write };
+  });
 }
 
 export function defaultAffinityKnobs(deps: KnobDeps): Knob[] {
-  const path = join(deps.procRoot, 'irq/default_smp_affinity');
-  const file = { path, parse: cpuMask, format: maskText };
-  return [fileKnob(deps, file, { kind: 'default', key: DEFAULT_KEY, name: 'new interrupts' }) ?? []].flat();
+  const about: About = { kind: 'default', key: DEFAULT_AFFINITY, name: 'new interrupts' };
+  return fileKnob(deps, join(deps.procRoot, 'irq', DEFAULT_AFFINITY), MASK, about);
 }
 
 /** PF_NO_SETAFFINITY: the kernel binds the thread itself. Source: include/linux/sched.h. */
@@ -214,7 +211,7 @@ const NOT_OURS = /^(?:vhost-|kvm-|irq\/)/;
 export class KthreadKnobs {
   readonly #deps: KnobDeps;
   /** By thread id; undefined for those that cannot or must not move. */
-  readonly #facts = new Map<number, { readonly name: string; readonly start: number } | undefined>();
+  #facts: ReadonlyMap<number, { readonly name: string; readonly start: number } | undefined> = new Map();
 
   constructor(deps: KnobDeps) {
     this.#deps = deps;
@@ -222,27 +219,25 @@ export class KthreadKnobs {
 
   scan(): Knob[] {
     const { files, procRoot } = this.#deps;
-    const path = join(procRoot, `${KTHREADD}/task/${KTHREADD}/children`);
-    const children = files.readOnce(path);
+    const children = files.readOnce(join(procRoot, `${KTHREADD}/task/${KTHREADD}/children`));
     if (children === undefined) return [];
     // The parent first: others have its CPUs.
     const tids = [KTHREADD, ...children.split(' ').filter(Boolean).map(Number)];
-    const present = new Set(tids);
-    for (const tid of this.#facts.keys()) if (!present.has(tid)) this.#facts.delete(tid);
+    const before = this.#facts;
+    this.#facts = new Map(tids.map((tid) => [tid, before.has(tid) ? before.get(tid) : this.#read(tid)]));
     return tids.flatMap((tid) => this.#knob(tid) ?? []);
   }
 
   #knob(tid: number): Knob | undefined {
-    if (!this.#facts.has(tid)) this.#facts.set(tid, this.#read(tid));
-    const facts = this.#facts.get(tid);
     const { affinity } = this.#deps;
+    const facts = this.#facts.get(tid);
     const current = facts && allowedOf(affinity, tid);
     if (facts === undefined || current === undefined) return undefined;
-    const key = `kthread ${tid} ${facts.start}`;
-    const { start } = this.#facts.get(KTHREADD) ?? {};
+    const { name, start } = facts;
+    const parent = `kthread ${KTHREADD} ${this.#facts.get(KTHREADD)?.start}`;
     return {
-      ...{ kind: 'kthread', key, instance: facts.start, name: facts.name, cell: undefined, isOfVm: false, current },
-      inheritsFrom: tid === KTHREADD ? undefined : `kthread ${KTHREADD} ${start}`,
+      ...{ kind: 'kthread', key: `kthread ${tid} ${start}`, instance: start, name, current },
+      ...{ cell: undefined, isOfVm: false, inheritsFrom: tid === KTHREADD ? undefined : parent },
       isSettable: () => true,
       write: (cpus) => affinity.set(tid, cpus.toWords(1)),
       read: () => allowedOf(affinity, tid),

@@ -10,6 +10,7 @@ import { readBounded, unlessMissing } from '../files/bounded-file.ts';
 import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import { commOf } from '../processes/proc.ts';
 import { readIfPresent, unlessUnreadable } from '../processes/readable.ts';
+import { pciAddressIn } from './knobs.ts';
 import { type Quality, VmAccount, type VmReading } from './vm-account.ts';
 
 /** A VM as the pinning of VMs sees it. */
@@ -207,7 +208,7 @@ function handlerOf(text: string): string {
 
 /** Network interfaces and disks of the PCI function in an interrupt's chip; empty for others. */
 function devicesOf(sysfsRoot: string, text: string): string[] {
-  const address = /\b[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.[0-7]\b/.exec(text)?.[0];
+  const address = pciAddressIn(text);
   if (address === undefined) return [];
   const directory = join(sysfsRoot, 'bus/pci/devices', address);
   const list = (path: string) => unlessMissing(() => readdirSync(path)) ?? [];

@@ -1,9 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { nodeTarget } from '../../kube/events.ts';
 import type { InterferenceStatus } from '../../model/agent-status.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
+import { few, PlumblineError } from '../../model/errors.ts';
 import type { Host } from '../../model/host.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
+import { sleep } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { Guard, type Services } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
@@ -48,8 +49,11 @@ const METRICS_SECONDS = 30;
 const CLEAR_SECONDS = 5;
 /** Seconds after hotplug in which drivers set their masks again. */
 const HOTPLUG_SECONDS = 5;
-const MAX_VACATE_SECONDS = 2;
-const NEXT_WRITES_MILLISECONDS = 100;
+/** Maximum seconds that a container's start waits, as for the threads of Open vSwitch. */
+const VACATE_DEADLINE_SECONDS = 2;
+const VACATE_POLL_SECONDS = 0.02;
+const MAX_NAMED = 8;
+const MAX_NAME_CHARACTERS = 40;
 
 /**
  * Keeps interrupts, packet steering, unbound workqueues and kernel threads off owned CPUs. The end of the duty leaves
@@ -70,12 +74,12 @@ export class InterruptMoves {
   #metricsAt = 0;
   #online: CpuSet | undefined;
   #expectedUntil = 0;
-  #owned = CpuSet.EMPTY;
+  #avoided = CpuSet.EMPTY;
   #ownedInView = CpuSet.EMPTY;
   #clear: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #guard = new Guard();
-  #isRunning = false;
+  /** Of the current run; undefined outside of it. */
+  #guard: Guard | undefined;
 
   constructor(deps: InterruptMovesDeps) {
     this.#deps = deps;
@@ -88,12 +92,9 @@ export class InterruptMoves {
   async run(signal: AbortSignal): Promise<void> {
     const { assignments, originals, files } = this.#deps;
     const guard = new Guard();
-    this.#guard = guard;
     originals.load(signal);
-    this.#isRunning = true;
-    const pass = guard.wrap(() => {
-      if (this.#isRunning) this.#passAndPlan(pass);
-    });
+    this.#guard = guard;
+    const pass = guard.wrap(() => this.#passAndPlan(guard));
     // Open vSwitch's threads move first.
     const end = assignments.subscribe(() => setImmediate(pass));
     pass();
@@ -101,23 +102,25 @@ export class InterruptMoves {
       await guard.until(signal);
     } finally {
       end();
-      this.#isRunning = false;
+      this.#guard = undefined;
       clearTimeout(this.#timer);
       files.closeAll();
     }
   }
 
-  /** Returns when what can be moved has left the CPUs, at the latest after 2 s. */
+  /** Returns when what can be moved has left the CPUs; at once unless it moves. @throws Error after 2 s */
   async vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void> {
-    if (!this.#deps.isMoving || !this.#isRunning || cpus.isEmpty) return;
+    const { isMoving, now } = this.#deps;
+    if (!isMoving || cpus.isEmpty) return;
     this.#keepClear(cpus);
-    const until = this.#deps.now() + MAX_VACATE_SECONDS;
-    // A failure is the duty's, and does not keep the container from starting.
-    const pass = this.#guard.wrap(() => this.#pass());
-    pass();
-    while (this.#mover.hasMore && this.#deps.now() < until && signal?.aborted !== true) {
-      await delay(NEXT_WRITES_MILLISECONDS);
-      pass();
+    const until = now() + VACATE_DEADLINE_SECONDS;
+    while (this.#guard !== undefined) {
+      this.#passOrFail(this.#guard);
+      const staying = this.#mover.staying(cpus);
+      if (staying.length === 0) return;
+      const names = few(staying, MAX_NAMED, MAX_NAME_CHARACTERS).join(', ');
+      if (now() >= until) throw new PlumblineError('vacate', `interrupts do not leave CPUs ${cpus.brief}: ${names}`);
+      await sleep(VACATE_POLL_SECONDS, signal);
     }
   }
 
@@ -138,33 +141,46 @@ export class InterruptMoves {
     };
   };
 
-  #passAndPlan(pass: () => void): void {
+  #passAndPlan(guard: Guard): void {
+    if (this.#guard !== guard) return;
     clearTimeout(this.#timer);
     this.#pass();
-    const { originals, isMoving } = this.#deps;
+    const { originals, isMoving, files } = this.#deps;
     // Without owners, and with every original back, nothing has to be read.
-    if (originals.isEmpty && (!isMoving || this.#owned.isEmpty)) this.#deps.files.closeAll();
-    else this.#timer = setTimeout(pass, this.#mover.hasMore ? NEXT_WRITES_MILLISECONDS : POLL_SECONDS * 1000);
+    if (originals.isEmpty && (!isMoving || this.#avoided.isEmpty)) files.closeAll();
+    else
+      this.#timer = setTimeout(
+        guard.wrap(() => this.#passAndPlan(guard)),
+        POLL_SECONDS * 1000,
+      );
+  }
+
+  /** A failure restarts the duty, and does not count as vacated. */
+  #passOrFail(guard: Guard): void {
+    try {
+      this.#passAndPlan(guard);
+    } catch (error) {
+      guard.fail(error);
+      throw error;
+    }
   }
 
   #pass(): void {
     const { isMoving, originals, irqbalance, now, log } = this.#deps;
-    // Until an agent that has started knows the owners, what an earlier one moved stays.
-    if (isMoving && this.#deps.assignments.view().free === undefined) return;
-    const owned = isMoving ? this.#avoided() : CpuSet.EMPTY;
-    const isNew = !owned.equals(this.#owned);
-    this.#owned = owned;
-    if (owned.isEmpty && originals.isEmpty) return;
-    const cpus = this.#cpus(owned);
+    const avoided = isMoving ? this.#toAvoid() : CpuSet.EMPTY;
+    const isNew = !avoided.equals(this.#avoided);
+    this.#avoided = avoided;
+    if (avoided.isEmpty && originals.isEmpty) return;
+    const cpus = this.#cpus(avoided);
     if (isNew || now() >= this.#searchAt) this.#searched = this.#search();
     else this.#searched = this.#searched.flatMap(readAgain);
     const isExpected = now() < this.#expectedUntil || irqbalance.isSettling;
-    const knobs = this.#withInterrupts(this.#searched);
-    const written = this.#mover.pass(knobs, cpus, { leave: this.#findManagers(), isExpected, isDryRun: false });
-    if (written > 0) log.info({ avoided: owned, written }, 'moved work of the kernel');
+    const all = this.#withInterrupts(this.#searched);
+    const written = this.#mover.pass(all, cpus, { leave: this.#findManagers(), isExpected, isDryRun: false });
+    if (written > 0) log.info({ avoided, written }, 'moved work of the kernel');
     // CRI-O and tuned tell irqbalance themselves what to leave out.
     const isLeft = this.#managers.some(({ kinds }) => kinds.includes('default'));
-    void irqbalance.reconcile(isLeft ? CpuSet.EMPTY : owned);
+    void irqbalance.reconcile(isLeft ? CpuSet.EMPTY : avoided);
     this.#report();
   }
 
@@ -199,14 +215,20 @@ export class InterruptMoves {
     return new Set(this.#managers.flatMap(({ kinds }) => kinds));
   }
 
-  /** Released CPUs stay clear for a moment: the next VM often gets them. */
-  #avoided(): CpuSet {
-    const { owned } = this.#deps.assignments.view();
+  /**
+   * Released CPUs stay clear for a moment: the next VM often gets them. What an earlier agent cleared stays clear until
+   * this one knows all owners.
+   */
+  #toAvoid(): CpuSet {
+    const { assignments, originals, now } = this.#deps;
+    const { owned, free } = assignments.view();
     const released = this.#ownedInView.minus(owned);
     this.#ownedInView = owned;
     if (!released.isEmpty) this.#keepClear(released);
-    this.#clear = this.#clear.filter(({ until }) => until > this.#deps.now());
-    return unionOf([owned, ...this.#clear.map(({ cpus }) => cpus)]);
+    this.#clear = this.#clear.filter(({ until }) => until > now());
+    const saved = free === undefined ? [...(originals.value?.knobs.values() ?? [])] : [];
+    const cleared = saved.map(({ original, written }) => original.minus(written.at(-1) ?? original));
+    return unionOf([owned, ...this.#clear.map(({ cpus }) => cpus), ...cleared]);
   }
 
   #keepClear(cpus: CpuSet): void {
@@ -215,21 +237,24 @@ export class InterruptMoves {
 
   #problems(): string[] {
     const { originals, irqbalance } = this.#deps;
-    const cpus = this.#cpus(this.#owned);
-    const full = cpus.cells.filter(
-      ({ cpus: all }) => !all.isEmpty && all.intersect(cpus.online).isSubsetOf(cpus.owned),
-    );
-    const isNone = sharedCpus(cpus, undefined).isEmpty;
     const isSilent = !irqbalance.isPresent && this.#managers.some(({ name }) => name === IRQBALANCE);
-    return [
+    const problems = [
       isSilent && 'irqbalance has no socket: what it moves to owned CPUs is moved back, within 2 s each time',
       originals.problem && `nothing is moved until the originals can be saved; check --state-dir: ${originals.problem}`,
       irqbalance.problem,
-      ...(isNone ? ['every CPU has an owner: nothing can be moved; reserve CPUs (reservedSystemCPUs)'] : []),
-      ...(isNone
-        ? []
-        : full.map(({ id }) => `NUMA node ${id} has no CPU without an owner: its interrupts run on others`)),
-    ].filter((text) => typeof text === 'string');
+      ...this.#fullCells(),
+    ];
+    return problems.filter((text) => typeof text === 'string');
+  }
+
+  #fullCells(): string[] {
+    const cpus = this.#cpus(this.#avoided);
+    if (sharedCpus(cpus, undefined).isEmpty)
+      return ['every CPU has an owner: nothing can be moved; reserve CPUs (reservedSystemCPUs)'];
+    const full = cpus.cells.filter(
+      ({ cpus: all }) => !all.isEmpty && all.intersect(cpus.online).isSubsetOf(cpus.owned),
+    );
+    return full.map(({ id }) => `NUMA node ${id} has no CPU without an owner: its interrupts run on others`);
   }
 
   #report(): void {

@@ -12,7 +12,7 @@ const savedKnob = z.object({
   key: z.string(),
   /** What it had before the agent. */
   original: cpus,
-  /** What the agent writes, and wrote before: it may have been killed between saving and writing. */
+  /** What the agent wrote before, and is about to write: it may have been killed in between. */
   written: z.array(cpus),
 });
 const schema = z.object({
@@ -23,30 +23,23 @@ const schema = z.object({
 });
 
 export type SavedKnob = Readonly<z.infer<typeof savedKnob>>;
-export type SavedBans = Readonly<NonNullable<z.infer<typeof schema>['irqbalance']>>;
 
 interface Saved {
   readonly knobs: ReadonlyMap<string, SavedKnob>;
-  readonly irqbalance: SavedBans | undefined;
+  readonly irqbalance: z.infer<typeof schema>['irqbalance'];
 }
 
-export interface OriginalsDeps {
-  readonly path: string;
-  /** Masks do not survive a reboot. */
-  readonly bootId: string;
-  readonly log: AgentLogger;
-}
+const NOTHING: Saved = { knobs: new Map(), irqbalance: undefined };
 
 /**
  * What the kernel and irqbalance had before this agent, or an earlier one, changed it.
  *
  * Owner: the agent that changed a knob first. Age: of one boot. End: when the knob has its original again, or is gone.
  */
-export class Originals {
-  readonly #file: StateFile<Saved>;
-
-  constructor({ path, bootId, log }: OriginalsDeps) {
-    this.#file = new StateFile<Saved>({
+export class Originals extends StateFile<Saved> {
+  /** @param bootId masks do not survive a reboot */
+  constructor({ path, bootId, log }: { path: string; bootId: string; log: AgentLogger }) {
+    super({
       path,
       maxBytes: MAX_BYTES,
       format: ({ knobs, irqbalance }) => JSON.stringify({ bootId, knobs: [...knobs.values()], irqbalance }),
@@ -59,38 +52,13 @@ export class Originals {
     });
   }
 
-  /** Call it with the agent's lock held. */
-  load(signal: AbortSignal): void {
-    this.#file.load(signal);
-  }
-
-  /** Why nothing may be changed: it could not be undone. */
-  get problem(): string | undefined {
-    return this.#file.problem;
-  }
-
-  get(key: string): SavedKnob | undefined {
-    return this.#file.value?.knobs.get(key);
-  }
-
-  get bans(): SavedBans | undefined {
-    return this.#file.value?.irqbalance;
-  }
-
   get isEmpty(): boolean {
-    return this.#file.mode !== 'unread' && this.#file.value === undefined;
+    return this.mode !== 'unread' && this.value === undefined;
   }
 
-  /** Saves them before the first write. */
-  save(knobs: readonly SavedKnob[]): void {
-    this.#set(new Map(knobs.map((knob) => [knob.key, knob])), this.bans);
-  }
-
-  saveBans(bans: SavedBans | undefined): void {
-    this.#set(this.#file.value?.knobs ?? new Map(), bans);
-  }
-
-  #set(knobs: ReadonlyMap<string, SavedKnob>, irqbalance: SavedBans | undefined): void {
-    this.#file.set(knobs.size === 0 && irqbalance === undefined ? undefined : { knobs, irqbalance });
+  /** Saved when it returns, unless `problem` says why not. */
+  change(changes: Partial<Saved>): void {
+    const next = { ...NOTHING, ...this.value, ...changes };
+    this.set(next.knobs.size === 0 && next.irqbalance === undefined ? undefined : next);
   }
 }

@@ -17,11 +17,15 @@ export interface VmReading {
   readonly counts: ReadonlyMap<string, number>;
 }
 
-interface Totals {
-  readonly at: number;
+/** Seconds. */
+interface Amounts {
   readonly interrupts: number | undefined;
   readonly runDelay: number | undefined;
   readonly own: number | undefined;
+}
+
+interface Totals extends Amounts {
+  readonly at: number;
   readonly counts: ReadonlyMap<string, number>;
 }
 
@@ -32,6 +36,8 @@ const MAX_HISTORY = 40;
 /** In readings. */
 const TEN_MINUTES = 20;
 const MIN_DISTURBANCE = 0.01;
+/** Every kernel samples at least as often as it counts in /proc/stat. */
+const SAMPLES_PER_SECOND = 100;
 
 /**
  * What was taken from one VM. Owner: the meter, from the VM's first reading. Age: as of the last reading. End: with the
@@ -40,19 +46,18 @@ const MIN_DISTURBANCE = 0.01;
 export class VmAccount {
   readonly #cpus: CpuSet;
   readonly #quality: Quality;
-  readonly #begun: number;
-  /** Interrupts before the account began; 0 if the kernel counts them for this VM alone. */
-  readonly #interruptsBefore: number;
+  readonly #start: Totals;
   readonly #runDelay = new ThreadTotal();
   readonly #own = new ThreadTotal();
-  #window: Totals[] = [];
-  #history: (number | null)[] = [];
+  #window: readonly Totals[] = [];
+  #history: readonly (number | null)[] = [];
 
   constructor(cpus: CpuSet, first: VmReading) {
     this.#cpus = cpus;
     this.#quality = first.quality;
-    this.#begun = first.at;
-    this.#interruptsBefore = first.quality === 'exact' ? 0 : (first.interrupts ?? 0);
+    // The kernel counts for this VM alone if it is exact, otherwise since boot.
+    const interrupts = first.quality === 'exact' ? 0 : first.interrupts;
+    this.#start = { at: first.at, interrupts, runDelay: 0, own: 0, counts: first.counts };
     this.add(first);
   }
 
@@ -60,23 +65,23 @@ export class VmAccount {
     return this.#cpus.equals(cpus) && this.#quality === quality;
   }
 
-  add(reading: VmReading): void {
-    const { at, counts } = reading;
-    const interrupts = reading.interrupts === undefined ? undefined : reading.interrupts - this.#interruptsBefore;
-    const totals = { at, interrupts, runDelay: this.#runDelay.add(reading.runDelay), own: this.#own.add(reading.own) };
-    const isFirst = this.#window.length === 0;
-    this.#window = [...this.#window.filter((old) => at - old.at <= WINDOW_SECONDS), { ...totals, counts }];
-    if (!isFirst) this.#history = [...this.#history, this.#shareSince(this.#window.at(-2))].slice(-MAX_HISTORY);
+  add({ at, interrupts, runDelay, own, counts }: VmReading): void {
+    const before = this.#window.at(-1);
+    const times = { runDelay: this.#runDelay.add(runDelay), own: this.#own.add(own) };
+    const recent = this.#window.filter((old) => at - old.at <= WINDOW_SECONDS);
+    this.#window = [...recent, { at, interrupts, ...times, counts }];
+    if (before === undefined) return;
+    this.#history = [...this.#history, this.#shareSince(before) ?? null].slice(-MAX_HISTORY);
   }
 
   /** Seconds in total, for counters. */
-  get totals(): Omit<Totals, 'counts'> | undefined {
-    return this.#window.at(-1);
+  get totals(): Amounts {
+    return between(this.#start, this.#last);
   }
 
   /** Of the last minute; undefined until there are two readings. */
   get share(): number | undefined {
-    return this.#shareSince(this.#window[0]) ?? undefined;
+    return this.#window.length < 2 ? undefined : this.#shareSince(this.#first);
   }
 
   /** Over the last ten minutes, if it was above 1 % at each reading. */
@@ -88,10 +93,8 @@ export class VmAccount {
 
   /** The most frequent sources of the last minute. */
   topSources(most: number): { readonly id: string; readonly count: number }[] {
-    const before = this.#window[0]?.counts;
-    const now = this.#window.at(-1)?.counts;
-    if (before === undefined || now === undefined || before === now) return [];
-    const counted = [...now].map(([id, count]) => ({ id, count: count - (before.get(id) ?? 0) }));
+    const before = this.#first.counts;
+    const counted = [...this.#last.counts].map(([id, count]) => ({ id, count: count - (before.get(id) ?? 0) }));
     return counted
       .filter(({ count }) => count > 0)
       .sort((a, b) => b.count - a.count)
@@ -99,43 +102,65 @@ export class VmAccount {
   }
 
   status(): Pick<DisturbedVm, 'cpus' | 'quality' | 'lastMinute' | 'sinceStart' | 'share' | 'history'> {
-    const last = this.#window.at(-1);
-    const first = this.#window[0];
-    const taken = (seconds: number, amount: (of: 'interrupts' | 'runDelay' | 'own') => number | undefined) => ({
-      seconds: rounded(seconds) ?? 0,
-      interrupts: rounded(amount('interrupts')),
-      runDelay: rounded(amount('runDelay')),
-      own: rounded(amount('own')),
-    });
-    const seconds = first === undefined || last === undefined ? 0 : last.at - first.at;
     return {
       cpus: this.#cpus.toString(),
       quality: this.#quality,
-      lastMinute: seconds > 0 ? taken(seconds, (of) => difference(first?.[of], last?.[of])) : null,
-      sinceStart: taken((last?.at ?? 0) - this.#begun, (of) => last?.[of]),
+      lastMinute: this.#window.length < 2 ? null : this.#takenSince(this.#first),
+      sinceStart: this.#takenSince(this.#start),
       share: rounded(this.share),
       history: this.#history.map((share) => rounded(share ?? undefined)),
     };
   }
 
-  #shareSince(before: Totals | undefined): number | null {
-    const last = this.#window.at(-1);
-    if (before === undefined || last === undefined || before === last) return null;
-    const parts = [difference(before.interrupts, last.interrupts), difference(before.runDelay, last.runDelay)];
-    const counted = parts.filter((part) => part !== undefined);
-    if (counted.length === 0) return null;
-    return counted.reduce((sum, part) => sum + part, 0) / ((last.at - before.at) * this.#cpus.size);
+  get #first(): Totals {
+    return this.#window[0] ?? this.#start;
+  }
+
+  get #last(): Totals {
+    return this.#window.at(-1) ?? this.#start;
+  }
+
+  #takenSince(before: Totals): DisturbedVm['sinceStart'] {
+    const { interrupts, runDelay, own } = between(before, this.#last);
+    const isSampled = this.#quality === 'softirqs-sampled' && interrupts !== undefined;
+    return {
+      seconds: rounded(this.#last.at - before.at) ?? 0,
+      interrupts: rounded(interrupts),
+      interruptsError: rounded(isSampled ? samplingError(interrupts) : undefined),
+      runDelay: rounded(runDelay),
+      own: rounded(own),
+    };
+  }
+
+  #shareSince(before: Totals): number | undefined {
+    const { interrupts, runDelay } = between(before, this.#last);
+    const counted = [interrupts, runDelay].filter((part) => part !== undefined);
+    if (counted.length === 0) return undefined;
+    return counted.reduce((sum, part) => sum + part, 0) / ((this.#last.at - before.at) * this.#cpus.size);
   }
 }
 
-/** To microseconds. */
-function rounded(value: number | undefined): number | null {
-  return value === undefined ? null : Math.round(value * 1e6) / 1e6;
+function between(before: Totals, after: Totals): Amounts {
+  return {
+    interrupts: difference(before.interrupts, after.interrupts),
+    runDelay: difference(before.runDelay, after.runDelay),
+    own: difference(before.own, after.own),
+  };
 }
 
 /** Sums of different threads do not compare: undefined unless both are known. */
 function difference(before: number | undefined, after: number | undefined): number | undefined {
   return before === undefined || after === undefined ? undefined : Math.max(0, after - before);
+}
+
+/** Twice the standard deviation of a count of samples, in seconds: 95 of 100 measurements are nearer than that. */
+function samplingError(seconds: number): number {
+  return (2 * Math.sqrt(seconds * SAMPLES_PER_SECOND)) / SAMPLES_PER_SECOND;
+}
+
+/** To microseconds. */
+function rounded(value: number | undefined): number | null {
+  return value === undefined ? null : Math.round(value * 1e6) / 1e6;
 }
 
 /** The sum over threads, including those that have ended. End: with the account. */

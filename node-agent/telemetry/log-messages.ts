@@ -92,7 +92,7 @@ export const AGENT_MESSAGES = {
     'pod network setup aborted: the DPU died': 'check the DPU',
   },
   error: {
-    'agent timed out; starting the container before OVS left its CPUs': 'check the load of the node',
+    'agent timed out; starting the container before its CPUs were clear': 'check the load of the node',
     'duty failed; restarting it': 'report it if it repeats',
     'gate server failed; CNI plugins use the state file': 'report it',
   },

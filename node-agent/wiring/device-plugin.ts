@@ -20,7 +20,7 @@ const CHECK_SECONDS = 60;
 /** Creates the device plugin: the resources to advertise, and the checks before a container with its devices starts. */
 export function createDevicePluginDuty(
   parts: AgentParts,
-  { runs, assignments, networks, ovs, moves, kubeletConfig, refusals }: HostParts,
+  { runs, assignments, networks, vacate, kubeletConfig, refusals }: HostParts,
 ) {
   const { client, nodeName, config, metrics, log } = parts;
   const { kubeletDir, allocationCheck: policy } = config;
@@ -55,7 +55,7 @@ export function createDevicePluginDuty(
     }
     // While the container's CPUs are unknown, they are among the CPUs known to be owned.
     const cpus = holder?.cpus ?? assignments.view().owned;
-    await Promise.all([ovs?.vacate(cpus, signal), moves.vacate(cpus, signal)]);
+    await vacate(cpus, signal);
     return undefined;
   };
 

@@ -21,7 +21,7 @@ import { createDevicePluginDuty } from './device-plugin.ts';
 import { createDpuLeaseDuties } from './dpu-lease.ts';
 import { createGateDuties } from './gate.ts';
 import { createInterruptDuties } from './interrupts.ts';
-import type { AgentParts, HostParts } from './parts.ts';
+import type { AgentParts, HostParts, Vacate } from './parts.ts';
 import { createOvsDuty, createVmPinningDuty, type VmPinningDuty } from './thread-affinity.ts';
 
 export interface AgentDuties {
@@ -43,12 +43,12 @@ export function createDuties(parts: AgentParts): AgentDuties {
       duties: lease.duties,
       ...{ assignments: undefined, ovs: undefined, vms: undefined, interference: undefined },
     };
-  const { duties, assignments, ovs, vms, interference } = hostDuties(parts);
-  const gate = createGateDuties(parts, { assignments, ovs, health: lease.health });
-  return { duties: [...duties, ...lease.duties, ...gate], assignments, ovs, vms, interference };
+  const { duties, vacate, ...host } = hostDuties(parts);
+  const gate = createGateDuties(parts, { assignments: host.assignments, vacate, health: lease.health });
+  return { duties: [...duties, ...lease.duties, ...gate], ...host };
 }
 
-function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
+function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[]; vacate: Vacate } {
   const { config, nodeName, client, events, metrics, log } = parts;
   const { kubeletDir, mode } = config;
   const runs = new KubeletRuns({ sysfsRoot: config.sysfsRoot, kubeletDir, log });
@@ -94,7 +94,8 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   const vms = config.vmPinning === 'on' ? createVmPinningDuty(parts, { runs, assignments }) : undefined;
   const interrupts = createInterruptDuties(parts, { ...sources, ovs }, vms);
   const { moves, interference } = interrupts;
-  const host = { ...sources, ovs, ovsSilence, vms, moves, interference };
+  const vacate = barrierOf([ovs, moves]);
+  const host = { ...sources, ovs, ovsSilence, vms, vacate, interference };
   const report = createReportDuty(parts, host);
 
   const movedNetworks = new MovedNetworks({
@@ -128,7 +129,12 @@ function hostDuties(parts: AgentParts): AgentDuties & { duties: Duty[] } {
   }
   if (vms !== undefined) duties.push({ name: 'vm-pinning', run: vms.run });
   duties.push(...interrupts.duties);
-  return { duties, assignments, ovs, vms, interference: interrupts.status };
+  return { duties, vacate, assignments, ovs, vms, interference: interrupts.status };
+}
+
+/** One barrier for everything that leaves the CPUs of a container before it starts. */
+export function barrierOf(parts: readonly ({ readonly vacate: Vacate } | undefined)[]): Vacate {
+  return async (cpus, signal) => void (await Promise.all(parts.map((part) => part?.vacate(cpus, signal))));
 }
 
 export function kubeletConfigSources(

@@ -12,20 +12,19 @@ import { GateServer } from '../gate/server.ts';
 import { gateFilesIn } from '../gate/settings.ts';
 import { gateStateFile, observedLease } from '../gate/state-file.ts';
 import { type Duty, Guard, untilAborted } from '../lifecycle/duty.ts';
-import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
 import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import type { NodeAgentConfig } from './config.ts';
-import type { AgentParts } from './parts.ts';
+import type { AgentParts, Vacate } from './parts.ts';
 
 export interface GateParts {
   readonly assignments: Assignments | undefined;
-  readonly ovs: OvsAffinity | undefined;
+  readonly vacate: Vacate;
   /** Undefined if the node has no DPU, or its health is not checked. */
   readonly health: HostDpuHealth | undefined;
 }
 
-export function createGateDuties(parts: AgentParts, { assignments, ovs, health }: GateParts): Duty[] {
+export function createGateDuties(parts: AgentParts, { assignments, vacate, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate !== 'on') return [createRemoval(config, log)];
   const places = { binDir: config.cniBinDir, confDir: config.cniConfDir };
@@ -35,10 +34,8 @@ export function createGateDuties(parts: AgentParts, { assignments, ovs, health }
   const answers = new GateAnswers({
     policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
     dpu: () => health?.current(),
-    // If this host runs no Open vSwitch, there is nothing to move.
-    cpusOf: (podUid) =>
-      ovs === undefined || assignments === undefined ? CpuSet.EMPTY : cpusOfPod(assignments.readNow(), podUid),
-    vacate: async (cpus, signal) => ovs?.vacate(cpus, signal),
+    cpusOf: (podUid) => (assignments === undefined ? CpuSet.EMPTY : cpusOfPod(assignments.readNow(), podUid)),
+    vacate,
     hasDevice: (pod) => devices.hasDevice(pod),
     metrics,
   });

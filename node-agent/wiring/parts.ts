@@ -1,9 +1,9 @@
+import type { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { RefusedStarts } from '../device-plugin/allocation-checker.ts';
 import type { KubeletConfigReading } from '../host/kubelet-config-reader.ts';
 import type { KubeletRuns } from '../host/kubelet-runs.ts';
 import type { Interference } from '../interrupts/interference.ts';
-import type { InterruptMoves } from '../interrupts/moves.ts';
 import type { Failures, Problems, Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { OvsAffinity } from '../ovs-affinity/ovs-affinity.ts';
@@ -22,6 +22,12 @@ export interface AgentParts extends Services {
   readonly unsaved: Problems;
 }
 
+/**
+ * Resolves when nothing that can be moved is on the CPUs: threads of Open vSwitch and, with `--interrupts move`, work of
+ * the kernel. @throws Error after 2 s
+ */
+export type Vacate = (cpus: CpuSet, signal: AbortSignal) => Promise<void>;
+
 export interface HostParts {
   readonly runs: KubeletRuns;
   readonly assignments: Assignments;
@@ -30,7 +36,7 @@ export interface HostParts {
   /** Daemons of Open vSwitch that do not answer; undefined if this host runs none. */
   readonly ovsSilence: Problems | undefined;
   readonly vms: Pick<VmPinning, 'pinning' | 'subscribe'> | undefined;
-  readonly moves: Pick<InterruptMoves, 'vacate'>;
+  readonly vacate: Vacate;
   /** Undefined with --interrupts off. */
   readonly interference: Pick<Interference, 'disturbed' | 'subscribe'> | undefined;
   readonly refusals: RefusedStarts;

@@ -29,7 +29,7 @@ export function createOvsDuty(
     assignments,
     networks,
     kubeletConfig,
-  }: Omit<HostParts, 'ovs' | 'ovsSilence' | 'vms' | 'moves' | 'interference'>,
+  }: Omit<HostParts, 'ovs' | 'ovsSilence' | 'vms' | 'vacate' | 'interference'>,
 ) {
   const { ovsRundir: rundir, kubeletDir } = config;
   const checkpoint = join(kubeletDir, CHECKPOINT_FILE);

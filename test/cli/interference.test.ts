@@ -11,8 +11,8 @@ const quiet: DisturbedVm = {
   podUID: 'uid-b',
   cpus: '6-7',
   quality: 'counts',
-  lastMinute: { seconds: 60, interrupts: null, runDelay: 0, own: 0.5 },
-  sinceStart: { seconds: 7200, interrupts: null, runDelay: 0.25, own: 9 },
+  lastMinute: { seconds: 60, interrupts: null, interruptsError: null, runDelay: 0, own: 0.5 },
+  sinceStart: { seconds: 7200, interrupts: null, interruptsError: null, runDelay: 0.25, own: 9 },
   share: 0,
   history: [0, null],
   sources: [{ id: 'LOC', name: 'Local timer interrupts', devices: [], count: 12 }],
@@ -22,8 +22,8 @@ const disturbed: DisturbedVm = {
   vmi: 'a',
   cpus: '2-5',
   quality: 'exact',
-  lastMinute: { seconds: 60, interrupts: 4, runDelay: 0.5, own: 1 },
-  sinceStart: { seconds: 60, interrupts: 4, runDelay: 0.5, own: 1 },
+  lastMinute: { seconds: 60, interrupts: 4, interruptsError: null, runDelay: 0.5, own: 1 },
+  sinceStart: { seconds: 60, interrupts: 4, interruptsError: null, runDelay: 0.5, own: 1 },
   share: 0.01875,
   sources: [{ id: '38', name: 'virtio2-input.0', devices: ['eth7'], count: 42 }],
 };
@@ -43,6 +43,13 @@ describe('plumbline interference', () => {
       '  demo/b  6-7   0.00 %  -           0.000 s    0.500 s  LOC 12',
       '! no /proc/softirqs',
     ]);
+  });
+
+  it('shows by how much sampled times may be wrong', () => {
+    const lastMinute = { ...disturbed.lastMinute, seconds: 60, interrupts: 4, interruptsError: 0.4 };
+    const sampled = { ...disturbed, quality: 'softirqs-sampled', lastMinute } as DisturbedVm;
+    const [, line] = interferenceLines({ ...status, vms: [sampled] });
+    assert.match(line ?? '', /1\.88 % {2}4\.000 s ± 0\.400 {2}0\.500 s/);
   });
 
   it('-o wide: since the start, and how it was measured', () => {
@@ -82,7 +89,7 @@ describe('plumbline interference', () => {
       'left to nri-plugins: interrupts',
       '',
       'cannot move:',
-      '  1 interrupt of the kernel: isolcpus=managed_irq,CPUS',
+      '  1 interrupt of the kernel: isolcpus=managed_irq,CPUS, for the queues of disks',
       '  the tick and timers (LOC: 12 in the last minute): nohz_full=CPUS',
       '  RCU callbacks: rcu_nocbs=CPUS',
       '  interrupts between CPUs: no option; fewer with isolcpus=domain,CPUS',

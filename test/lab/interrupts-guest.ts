@@ -1,5 +1,6 @@
 import { execSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { planLines } from '../../cli/interference/plan.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { KernelFiles } from '../../node-agent/interrupts/kernel-files.ts';
@@ -85,7 +86,8 @@ async function main(): Promise<void> {
   print('before');
   let stage = await start(true);
   await stage.own('2-3');
-  print('owned', { states: stage.states() });
+  const plan = planLines({ ...stage.moves.status(), vms: [] }, true);
+  print('owned', { states: stage.states(), plan });
   await step('two queues', owned, () => shell('ethtool -L eth0 combined 2'));
   await step('four queues', owned, () => shell('ethtool -L eth0 combined 4'));
   const device = readdirSync(DRIVER).find((name) => name.startsWith('virtio')) ?? '';

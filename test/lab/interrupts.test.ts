@@ -25,14 +25,18 @@ import { placesOf } from './machine/places.ts';
 const places = placesOf(process.env);
 /** QEMU's emulation on a busy machine takes minutes. */
 const MAX_SECONDS = 600;
-const MODULES = ['net/core/failover', 'drivers/net/net_failover', 'drivers/net/virtio_net', 'drivers/block/virtio_blk'];
+/** In the order of loading. */
+const MODULES = [
+  ...['net/core/failover', 'drivers/net/net_failover', 'drivers/net/virtio_net', 'drivers/block/virtio_blk'],
+  ...['drivers/nvme/common/nvme-auth', 'drivers/nvme/host/nvme-core', 'drivers/nvme/host/nvme'],
+];
 const INIT = `#!/bin/busybox sh
 /bin/busybox --install -s /bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 ${MODULES.map((name) => `insmod /modules/${basename(name)}.ko`).join('\n')}
-until [ -d /sys/class/net/eth0 ]; do sleep 0.1; done
+until [ -d /sys/class/net/eth0 ] && [ -d /sys/block/nvme0n1 ]; do sleep 0.1; done
 ip link set eth0 up
 node /app/guest.mjs
 poweroff -f
@@ -43,6 +47,7 @@ interface Step {
   readonly values: Readonly<Record<string, string>>;
   readonly milliseconds?: number;
   readonly states?: readonly string[];
+  readonly plan?: readonly string[];
   readonly events?: readonly string[];
   readonly problems?: readonly string[];
 }
@@ -95,15 +100,19 @@ async function makeInitramfs(directory: string): Promise<string> {
 /** Boots it in a network namespace of its own, and returns the lines of the guest's program. */
 async function runGuest(directory: string): Promise<Step[]> {
   const initramfs = await makeInitramfs(directory);
-  const [disk, serial] = [join(directory, 'disk.img'), join(directory, 'serial.log')];
-  writeFileSync(disk, '');
-  truncateSync(disk, 16 * 1024 * 1024);
+  const serial = join(directory, 'serial.log');
+  const [disk, nvme] = ['disk.img', 'nvme.img'].map((name) => join(directory, name)) as [string, string];
+  for (const file of [disk, nvme]) {
+    writeFileSync(file, '');
+    truncateSync(file, 16 * 1024 * 1024);
+  }
   const parameters = 'console=ttyS0 quiet panic=-1 mitigations=off nowatchdog rcupdate.rcu_cpu_stall_suppress=1';
   const qemu = [
     ...['qemu-system-x86_64', '-M', 'q35', '-accel', 'tcg,thread=multi', '-cpu', 'Nehalem', '-smp', '4', '-m', '1500'],
     ...['-display', 'none', '-no-reboot', '-nodefaults', '-kernel', places.kernel, '-initrd', initramfs],
     ...['-append', parameters, '-serial', `file:${serial}`, '-drive', `if=none,id=disk,format=raw,file=${disk}`],
     ...['-device', 'virtio-blk-pci,drive=disk,num-queues=4'],
+    ...['-drive', `if=none,id=nvme,format=raw,file=${nvme}`, '-device', 'nvme,drive=nvme,serial=nvme,max_ioqpairs=4'],
     ...['-netdev', 'tap,id=nic,ifname=tap0,script=no,downscript=no,queues=4'],
     ...['-device', 'virtio-net-pci,netdev=nic,mq=on,vectors=10'],
   ];
@@ -136,24 +145,40 @@ describe('interrupts and kernel threads of an emulated machine', function () {
   after(() => rmSync(directory, { recursive: true }));
 
   const at = (name: string) => {
-    const found = steps.find(({ step }) => step === name);
-    assert.ok(found, name);
-    return found;
+    const step = steps.find((one) => one.step === name);
+    assert.ok(step, name);
+    return step;
   };
   /** What may run on these CPUs, besides interrupts that only the kernel sets. */
   const on = (values: Step['values'], cpus: string) =>
     Object.entries(values).flatMap(([name, list]) => {
-      const isFixed = /^irq (?:timer|virtio\d+-req)/.test(name);
+      const isFixed = /^irq (?:timer|virtio\d+-req|nvme0q[1-9])/.test(name);
       return !isFixed && CpuSet.parse(list).intersects(CpuSet.parse(cpus)) ? [`${name}: ${list}`] : [];
     });
 
-  it('leave owned CPUs, except the disk’s, which the kernel manages', () => {
-    const { values, states = [] } = at('owned');
+  it('leave owned CPUs', () => {
     assert.ok(on(at('before').values, '2-3').length > 10);
-    assert.deepEqual(on(values, '2-3'), []);
-    assert.deepEqual(
-      states.filter((state) => /-req\.\d: /.test(state)).map((state) => state.split(': ')[1]),
-      ['managed', 'managed'],
+    assert.deepEqual(on(at('owned').values, '2-3'), []);
+  });
+
+  for (const [label, queue, expected] of [
+    ['virtio-blk', /virtio\d+-req\.\d/, ['managed', 'managed']],
+    ['NVMe, one for each CPU', /nvme0q[1-9]/, ['managed', 'managed']],
+    ['the queue of NVMe’s administration, which is not one of them', /nvme0q0/, ['moved']],
+  ] as const) {
+    it(`are managed by the kernel for the queues of a disk: ${label}`, () => {
+      const { states = [] } = at('owned');
+      const of = states.filter((state) => queue.test(state)).map((state) => state.split(': ')[1]);
+      assert.deepEqual(of, expected, states.join('\n'));
+    });
+  }
+
+  it('that only the kernel sets are in the plan, with the boot option', () => {
+    const { plan = [] } = at('owned');
+    assert.match(plan.join('\n'), /interrupt +\d+ nvme0q3 .* managed$/m);
+    assert.match(
+      plan.join('\n'),
+      /^ {2}5 interrupts of the kernel: isolcpus=managed_irq,CPUS, for the queues of disks$/m,
     );
   });
 

@@ -20,6 +20,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   [`${AGENT}/dpu`]: 'dpu.lease=own',
   [`${AGENT}/dpu-observe`]: 'dpu.lease=observe',
   [`${AGENT}/network-map`]: 'nodeAgent.networkMap=true',
+  [`${AGENT}/interrupts`]: 'nodeAgent.moveInterrupts=true',
   [`${AGENT}/selinux`]: 'nodeAgent.selinux=true',
   [`${AGENT}/openshift`]: 'nodeAgent.openshift=true',
   ...Object.fromEntries(

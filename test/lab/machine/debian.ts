@@ -26,7 +26,7 @@ export const BOOT_MODULES = ['virtio_pci', 'virtio_blk', 'ext4'] as const;
 /** The modules that the guest may load later; the other four thousand would make the disk large and the boot slow. */
 export const MODULES = [
   ...BOOT_MODULES,
-  ...['virtio_net', 'virtio_rng', 'e1000e', 'overlay', 'fuse', 'autofs4'],
+  ...['virtio_net', 'virtio_rng', 'e1000e', 'nvme', 'overlay', 'fuse', 'autofs4'],
   ...['bridge', 'br_netfilter', 'veth', 'tun', 'dummy', 'macvlan'],
   ...['nf_tables', 'nft_chain_nat', 'nft_masq', 'nft_nat', 'nft_ct', 'nft_compat'],
   ...['openvswitch', 'vport_geneve', 'vport_vxlan', 'geneve', 'nsh', 'psample'],

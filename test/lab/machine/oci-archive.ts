@@ -110,7 +110,8 @@ function configOf({ layers, entrypoint = [], command = [], workingDirectory = '/
   };
 }
 
-/** The full name for Kubernetes' `name:tag`. */
+/** The full name for Kubernetes' `name:tag`, which may already begin with the host of a registry. */
 function fullName(name: string): string {
+  if (/^[^/]+\.[^/]+\//.test(name)) return name;
   return name.includes('/') ? `docker.io/${name}` : `docker.io/library/${name}`;
 }

@@ -26,9 +26,14 @@ const GONE_WITHIN = 600;
  * The agent as operators install it: its image, created here without a container engine, the shipped DaemonSet that
  * names it, and its requirements in the cluster.
  */
-export async function installDaemonSet(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
+export async function installDaemonSet(
+  lab: Lab,
+  cluster: Cluster,
+  node: LabNode,
+  components: readonly string[] = [],
+): Promise<GuestAgent> {
   const { client } = cluster;
-  const shipped = objectsOf(render('base')).find(
+  const shipped = objectsOf(render('base', components)).find(
     ({ kind, metadata }) => kind === 'DaemonSet' && metadata.name === NAME,
   ) as DaemonSet;
   await importImage(lab, shipped.spec.template.spec.containers[0]!.image);

@@ -34,7 +34,7 @@ export async function wireSwitch({ lab, undo }: Scene): Promise<void> {
 }
 
 /** The first NIC whose device is on that NUMA node. */
-async function nicOf(lab: Lab, node: number): Promise<string> {
+export async function nicOf(lab: Lab, node: number): Promise<string> {
   const file = '/sys/class/net/*/device/numa_node';
   const found = (await lab.run(`grep -lx ${node} ${file} | cut -d/ -f5`)).split('\n')[0];
   if (!found) throw new Error(`the guest has no NIC on NUMA node ${node} (${file})`);

@@ -2,6 +2,7 @@ import { CHANGE } from './change.ts';
 import { FAULTS_SCENARIO } from './faults.ts';
 import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
+import { INTERRUPTS } from './interrupts.ts';
 import { KUBEVIRT } from './kubevirt.ts';
 import { PAGES_SCENARIO } from './pages.ts';
 import type { Scenario } from './scenario.ts';
@@ -13,6 +14,7 @@ export const SCENARIOS: readonly Scenario[] = [
   CHANGE,
   PAGES_SCENARIO,
   GATE,
+  INTERRUPTS,
   // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,
 ];

@@ -38,7 +38,9 @@ export async function playScenarios(
       }
       await cluster.prepare();
       const node = await cluster.readyNode(READY, new Map());
-      const agent = await (scenario.daemonSet ? installDaemonSet : installUnit)(lab, cluster, node);
+      const agent = scenario.daemonSet
+        ? await installDaemonSet(lab, cluster, node, scenario.components)
+        : await installUnit(lab, cluster, node);
       console.log(`# ${scenario.name}: ${scenario.about}, kubelet ${node.version}`);
       const undoes: (() => Promise<unknown>)[] = [() => cluster.prepare(), () => agent.stop()];
       const scene: Scene = {

@@ -16,6 +16,8 @@ export interface Scenario {
    * restrictions.
    */
   readonly daemonSet?: boolean;
+  /** Kustomize components of the DaemonSet, as folders of manifests/. */
+  readonly components?: readonly string[];
   /** The line about missing requirements; undefined: none. With any, it is skipped. */
   missing?(): string | undefined;
   /** Files that the guest has as read-only disks. */

@@ -259,7 +259,7 @@ describe('before a container with Plumbline devices starts', () => {
       ),
     );
     assert.deepEqual(outcomes, ['unanswered']);
-    assert.ok(logged.said('agent timed out; starting the container before OVS left its CPUs'));
+    assert.ok(logged.said('agent timed out; starting the container before its CPUs were clear'));
   });
 
   it('a refusal or an error of the check prevents the start, and is logged', async () => {

@@ -96,7 +96,7 @@ describe('the gate’s answers: ADD', () => {
   it('refuses with a retry and the reason if CPUs are not vacated in time', async () => {
     const { ask } = stage({}, { vacate: async () => Promise.reject(new Error('pmd stays')) });
     const { messages } = await ask({ args: `K8S_POD_UID=${UID}` });
-    assert.match(messages.join(), /^deny 11 \d+\nOVS is still on CPUs 4-5: pmd stays end$/);
+    assert.match(messages.join(), /^deny 11 \d+\nCPUs 4-5 are not clear yet: pmd stays end$/);
   });
 
   it('refuses if the DPU dies while CPUs are vacated', async () => {

@@ -100,19 +100,33 @@ describe('what is taken from VMs', () => {
   };
 
   const tables = [
-    { label: 'irq.pressure', pressure: 6000, quality: 'exact', interrupts: 3 },
-    { label: 'a kernel that accounts interrupts', irq: 300, softirq: 300, quality: 'sampled', interrupts: 3 },
-    { label: 'a kernel that samples softirqs', softirq: 600, quality: 'softirqs-sampled', interrupts: 3 },
-    { label: 'a kernel that counts no time', quality: 'counts', interrupts: null },
+    { label: 'irq.pressure', pressure: 6000, quality: 'exact', interrupts: 3, error: null },
+    {
+      label: 'a kernel that accounts interrupts',
+      irq: 300,
+      softirq: 300,
+      quality: 'sampled',
+      interrupts: 3,
+      error: null,
+    },
+    {
+      label: 'a kernel that samples softirqs',
+      softirq: 600,
+      quality: 'softirqs-sampled',
+      interrupts: 3,
+      error: 0.34641,
+    },
+    { label: 'a kernel that counts no time', quality: 'counts', interrupts: null, error: null },
   ] as const;
-  for (const { label, quality, interrupts, ...counted } of tables) {
+  for (const { label, quality, interrupts, error, ...counted } of tables) {
     it(`has the time of interrupts from ${label}`, async () => {
       const { read } = node();
       const half = Object.fromEntries(Object.entries(counted).map(([key, value]) => [key, value / 2]));
       await read({ ...half, delay: 100 });
       const vm = await read({ ...counted, delay: 400, io: 50 });
       assert.equal(vm?.quality, quality);
-      assert.deepEqual(vm.lastMinute, { seconds: 30, interrupts, runDelay: 0.3, own: 0.05 });
+      const times = { seconds: 30, interrupts, interruptsError: error, runDelay: 0.3, own: 0.05 };
+      assert.deepEqual(vm.lastMinute, times);
       assert.equal(vm.share?.toFixed(4), (((interrupts ?? 0) + 0.3) / 60).toFixed(4));
     });
   }
@@ -121,7 +135,7 @@ describe('what is taken from VMs', () => {
     const { read } = node();
     await read({ pressure: 60_000, delay: 5000 });
     const vm = await read({ pressure: 61_000, delay: 6000 });
-    assert.deepEqual(vm?.sinceStart, { seconds: 30, interrupts: 61, runDelay: 6, own: 1 });
+    assert.deepEqual(vm?.sinceStart, { seconds: 30, interrupts: 61, interruptsError: null, runDelay: 6, own: 1 });
   });
 
   it('does not count what interrupts took from the CPUs before the VM had them', async () => {

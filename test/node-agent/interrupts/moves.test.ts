@@ -1,23 +1,9 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { maskText } from '../../../node-agent/interrupts/knobs.ts';
-import { set, tempDirectories } from '../support.ts';
-import { createStage } from './stage.ts';
+import { set, turns } from '../support.ts';
+import { useStages } from './stage.ts';
 
 describe('work of the kernel on owned CPUs', () => {
-  const temp = tempDirectories();
-  const stages: ReturnType<typeof createStage>[] = [];
-  const stageAt = () => {
-    const path = join(temp(), 'interrupts.json');
-    const stage = createStage(path);
-    stages.push(stage);
-    return { ...stage, stage, path };
-  };
-  afterEach(async () => {
-    for (const stage of stages.splice(0)) await stage.end();
-  });
+  const stageAt = useStages();
 
   const rows = [
     { label: 'a mask with other CPUs', cpus: '0-7', owned: '2-3', mask: '0-1,4-7' },
@@ -72,76 +58,6 @@ describe('work of the kernel on owned CPUs', () => {
     assert.equal(kernel.mask(40), '0-1,4-7');
   });
 
-  it('states: moved, pending, managed by mode, managed by EIO, refused with the error', async () => {
-    const { kernel, start, own, states } = stageAt();
-    for (const number of [40, 41, 42, 43, 44]) kernel.irq(number, { cpus: '2', action: `q${number}` });
-    kernel.readOnly.add('/proc/irq/42/smp_affinity_list');
-    kernel.errors.set('/proc/irq/43/smp_affinity_list', 'EIO');
-    kernel.errors.set('/proc/irq/44/smp_affinity_list', 'EBUSY');
-    await start();
-    await own('2-3');
-    // No interrupt has arrived since the write.
-    kernel.change('/proc/irq/41/effective_affinity_list', '2');
-    const expected = [
-      '40 q40: moved',
-      '41 q41: pending',
-      '42 q42: managed',
-      '43 q43: managed',
-      '44 q44: refused EBUSY',
-    ];
-    assert.deepEqual(states(), expected);
-  });
-
-  it('tries a refused write again after 30 s, not at each pass', async () => {
-    const { kernel, start, own, later, metric } = stageAt();
-    kernel.irq(40, { cpus: '2', action: 'a' });
-    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EBUSY');
-    await start();
-    await own('2-3');
-    await later(10);
-    assert.deepEqual(await metric('interrupt_writes_total'), { 'irq,EBUSY': 1 });
-    kernel.errors.clear();
-    await later(25);
-    assert.equal(kernel.mask(40), '0-1,4-7');
-  });
-
-  it('ENOSPC: tries the CPUs of all NUMA nodes', async () => {
-    const { kernel, start, own, states } = stageAt();
-    kernel.irq(40, { cpus: '6', cell: 1, action: 'a' });
-    const write = kernel.write.bind(kernel);
-    kernel.write = (path, text) => {
-      if (text === '4-5') throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' });
-      write(path, text);
-    };
-    await start();
-    await own('6-7');
-    assert.equal(kernel.mask(40), '0-5');
-    assert.deepEqual(states(), ['40 a: moved']);
-  });
-
-  it('gives no CPU more than 150 interrupts', async () => {
-    const { kernel, start, own, states } = stageAt();
-    for (let i = 0; i < 150; i++) kernel.irq(100 + i, { cpus: '4', cell: 1, action: `b${i}` });
-    kernel.irq(40, { cpus: '6', cell: 1, action: 'a' });
-    await start();
-    await own('6-7');
-    assert.equal(kernel.mask(40), '5', 'CPU 4 is full');
-    for (let i = 0; i < 150; i++) kernel.change(`/proc/irq/${100 + i}/effective_affinity_list`, '5');
-    assert.deepEqual(states(), ['40 a: moved']);
-  });
-
-  it('at most 200 writes a second', async () => {
-    const { kernel, start, own, later } = stageAt();
-    for (let i = 0; i < 500; i++) kernel.irq(100 + i, { cpus: '2-7', action: `q${i}` });
-    await start();
-    await own('2-3');
-    assert.equal(kernel.writes.length, 200);
-    await later(1);
-    assert.equal(kernel.writes.length, 400);
-    await later(1);
-    assert.equal(kernel.writes.length, 500);
-  });
-
   it('CPUs are clear when a container may start, before the view shows its owner', async () => {
     const { kernel, start, own, stage } = stageAt();
     kernel.irq(40, { cpus: '0-7', action: 'a' });
@@ -149,6 +65,78 @@ describe('work of the kernel on owned CPUs', () => {
     await own('2');
     await stage.moves.vacate(set('6-7'));
     assert.equal(kernel.mask(40), '0-1,3-5');
+  });
+
+  it('CPUs of a container that never gets them return', async () => {
+    const { kernel, start, later, stage } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    await stage.moves.vacate(set('6-7'));
+    assert.equal(kernel.mask(40), '0-5');
+    await later(6);
+    assert.equal(kernel.mask(40), '0-7');
+  });
+
+  it('a failure while CPUs are vacated refuses the container, and restarts the duty', async () => {
+    const { kernel, start, stage } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    kernel.list = () => {
+      throw Object.assign(new Error('EMFILE'), { code: 'EMFILE' });
+    };
+    await assert.rejects(stage.moves.vacate(set('6-7')), /EMFILE/);
+    await assert.rejects(stage.end(), /EMFILE/);
+  });
+
+  it('a container waits while the kernel is busy', async () => {
+    const { kernel, start, own, stage } = stageAt();
+    kernel.irq(40, { cpus: '6', action: 'a' });
+    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EBUSY');
+    await start();
+    await own('2');
+    let isClear = false;
+    const vacated = stage.moves.vacate(set('6-7')).then(() => {
+      isClear = true;
+    });
+    await turns();
+    assert.deepEqual([isClear, kernel.mask(40)], [false, '6']);
+    kernel.errors.clear();
+    await vacated;
+    assert.equal(kernel.mask(40), '0-1,3-5');
+  });
+
+  it('a container does not start if the kernel stays busy for two seconds', async () => {
+    const { kernel, start, own, later, stage } = stageAt();
+    kernel.irq(40, { cpus: '6', action: 'a' });
+    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EAGAIN');
+    await start();
+    await own('2');
+    const refused = assert.rejects(stage.moves.vacate(set('6-7')), /interrupts do not leave CPUs 6-7: 40 a \(EAGAIN\)/);
+    await later(2);
+    await refused;
+  });
+
+  it('a container does not wait for what cannot be moved: managed, refused', async () => {
+    const { kernel, start, own, stage, states } = stageAt();
+    for (const number of [40, 41, 42]) kernel.irq(number, { cpus: '6', action: 'a' });
+    kernel.readOnly.add('/proc/irq/40/smp_affinity_list');
+    kernel.errors.set('/proc/irq/41/smp_affinity_list', 'EINVAL');
+    await start();
+    await own('2');
+    await stage.moves.vacate(set('6-7'));
+    assert.deepEqual(states(), ['40 a: managed', '41 a: refused EINVAL', '42 a: moved']);
+  });
+
+  it('an agent that does not know the owners yet clears CPUs, and gives back none that an earlier one cleared', async () => {
+    const { kernel, start, own, stage } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    await own('2-3');
+    await stage.end();
+    stage.unknown();
+    await stage.start();
+    await stage.moves.vacate(set('6-7'));
+    assert.equal(kernel.mask(40), '0-1,4-5');
   });
 
   it('moves packet steering, workqueues, kernel threads and the mask of new interrupts', async () => {
@@ -187,76 +175,6 @@ describe('work of the kernel on owned CPUs', () => {
     assert.deepEqual(values(), before);
   });
 
-  it('what inherits a narrowed value has the original of its parent', async () => {
-    const { kernel, kthreads, start, own, later } = stageAt();
-    kernel.put('/proc/irq/default_smp_affinity', 'ff');
-    kernel.put('/proc/2/task/2/children', '');
-    kernel.put('/proc/2/stat', `2 (kthreadd) S 0 0 0 0 -1 0 ${'0 '.repeat(12)}0 0`);
-    kthreads.masks.set(2, set('0-7'));
-    await start();
-    await own('2-3');
-    // Twice: a driver is bound, and bound again.
-    for (let i = 0; i < 2; i++) {
-      kernel.irq(40, { cpus: '0-1,4-7', action: 'new' });
-      await later(1.5);
-    }
-    kernel.put('/proc/2/task/2/children', '20');
-    kernel.put('/proc/20/stat', `20 (napi/eth1-1) S 2 0 0 0 -1 0 ${'0 '.repeat(12)}9 0`);
-    kthreads.masks.set(20, set('0-1,4-7'));
-    await later(11);
-    await own('');
-    await later(6);
-    assert.deepEqual([kernel.mask(40), String(kthreads.masks.get(20))], ['0-7', '0-7']);
-  });
-
-  it('a kernel thread that lost CPUs by hotplug or a partition still gets its original back', async () => {
-    const { kernel, kthreads, start, own, later, stage } = stageAt();
-    const isolated = '/sys/devices/virtual/workqueue/cpumask_isolated';
-    kernel.put('/sys/devices/virtual/workqueue/cpumask', 'ff');
-    kernel.put(isolated, '0');
-    kernel.put('/proc/2/task/2/children', '');
-    kernel.put('/proc/2/stat', `2 (kthreadd) S 0 0 0 0 -1 0 ${'0 '.repeat(12)}0 0`);
-    kthreads.masks.set(2, set('0-7'));
-    await start();
-    await own('2-3');
-    stage.online = '0-6';
-    kthreads.masks.set(2, set('0-1,4-6'));
-    await later(10);
-    kernel.change(isolated, '2');
-    kthreads.masks.set(2, set('0,4-6'));
-    await later(10);
-    await stage.end();
-    await stage.start();
-    // The kernel accepts a value, and leaves out the partition and what is offline.
-    const original = kthreads.set.bind(kthreads);
-    kthreads.set = (tid, words) => original(tid, CpuSet.fromWords(words).minus(set('1,7')).toWords(1));
-    await own('2');
-    await later(6);
-    assert.equal(String(kthreads.masks.get(2)), '0,3-6');
-    kthreads.set = original;
-    kthreads.masks.set(2, set('0-1,3-7'));
-    stage.online = '0-7';
-    kernel.change(isolated, '0');
-    await own('');
-    await later(6);
-    assert.equal(String(kthreads.masks.get(2)), '0-7');
-  });
-
-  it('changes only its own bits of the mask of new interrupts', async () => {
-    const { kernel, start, own, later } = stageAt();
-    const path = '/proc/irq/default_smp_affinity';
-    kernel.put(path, 'ff');
-    await start();
-    await own('2-3');
-    // CRI-O takes CPUs 6 and 7 for a container.
-    kernel.change(path, '33');
-    await later(1.5);
-    assert.equal(kernel.text(path), '33');
-    await own('');
-    await later(6);
-    assert.equal(kernel.text(path), '3f');
-  });
-
   it('does not undo the isolation of a cpuset partition', async () => {
     const { kernel, start, own } = stageAt();
     const root = '/sys/devices/virtual/workqueue';
@@ -266,234 +184,6 @@ describe('work of the kernel on owned CPUs', () => {
     await start();
     await own('2-3');
     assert.equal(kernel.text(`${root}/cpumask`), '33');
-  });
-
-  it('writes multiple words as groups of 32 bits', () => {
-    assert.deepEqual(
-      [maskText(set('0-3')), maskText(set('1,33')), maskText(set('63'))],
-      ['f', '2,00000002', '80000000,00000000'],
-    );
-  });
-
-  describe('off is off', () => {
-    for (const [how, changes] of [
-      ['switched off', { isMoving: false }],
-      ['killed, and switched on again without owners', {}],
-    ] as const) {
-      it(`an earlier agent’s originals return: ${how}`, async () => {
-        const { kernel, stage, start, own, end, path } = stageAt();
-        kernel.irq(40, { cpus: '2', action: 'a' });
-        kernel.irq(41, { cpus: '0-7', action: 'b' });
-        await start();
-        await own('2-3');
-        await end();
-        assert.deepEqual(
-          [kernel.mask(40), kernel.mask(41)],
-          ['0-1,4-7', '0-1,4-7'],
-          'the end of the agent leaves them',
-        );
-        if (changes.isMoving === undefined) await own('');
-        await stage.start(changes);
-        assert.deepEqual([kernel.mask(40), kernel.mask(41)], ['2', '0-7']);
-        assert.equal(existsSync(path), false);
-      });
-    }
-
-    it('an agent that is updated moves nothing back before it knows the owners', async () => {
-      const { kernel, stage, start, own, end, later } = stageAt();
-      kernel.irq(40, { cpus: '0-7', action: 'a' });
-      await start();
-      await own('2-3');
-      await end();
-      stage.unknown();
-      const { length } = kernel.writes;
-      await stage.start();
-      await later(10);
-      await own('2-3');
-      assert.deepEqual([kernel.mask(40), kernel.writes.length - length], ['0-1,4-7', 0]);
-      await own('');
-      await later(6);
-      assert.equal(kernel.mask(40), '0-7');
-    });
-
-    it('the originals are on the disk before the first write', async () => {
-      const { kernel, start, own, path } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      const saved: string[] = [];
-      const write = kernel.write.bind(kernel);
-      kernel.write = (file, text) => {
-        saved.push(readFileSync(path, 'utf8'));
-        write(file, text);
-      };
-      await start();
-      await own('2-3');
-      assert.match(saved[0] ?? '', /"original":"2","written":\["0-1,4-7"\]/);
-    });
-
-    it('an agent that was killed between saving and writing leaves nothing behind', async () => {
-      const { kernel, stage, start, own, end } = stageAt();
-      kernel.irq(40, { cpus: '0-7', action: 'a' });
-      await start();
-      await own('2-3');
-      kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EBUSY');
-      await own('2-5');
-      kernel.errors.clear();
-      await end();
-      await stage.start({ isMoving: false });
-      assert.equal(kernel.mask(40), '0-7');
-    });
-
-    it('a value that is not the agent’s any more stays', async () => {
-      const { kernel, stage, start, own, end } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      await end();
-      kernel.change('/proc/irq/40/smp_affinity_list', '5');
-      await stage.start({ isMoving: false });
-      assert.equal(kernel.mask(40), '5');
-    });
-
-    it('another device that has the number now does not get the original', async () => {
-      const { kernel, stage, start, own, end } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      await end();
-      kernel.irq(40, { cpus: '0-1,4-7', action: 'c', pci: '0000:c2:00.0' });
-      await stage.start({ isMoving: false });
-      assert.equal(kernel.mask(40), '0-1,4-7');
-    });
-
-    it('after a reboot the originals of the last boot are dropped', async () => {
-      const { kernel, stage, start, own, end } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      await end();
-      await stage.start({ isMoving: false, bootId: 'boot-2' });
-      assert.equal(kernel.mask(40), '0-1,4-7');
-    });
-
-    it('nothing is moved that could not be undone', async () => {
-      const file = join(temp(), 'file');
-      writeFileSync(file, '');
-      const stage = createStage(join(file, 'interrupts.json'));
-      stages.push(stage);
-      stage.kernel.irq(40, { cpus: '2', action: 'a' });
-      await stage.start();
-      await stage.own('2-3');
-      assert.equal(stage.kernel.mask(40), '2');
-      assert.match(stage.moves.status().problems.join(), /^nothing is moved until the originals can be saved/);
-    });
-  });
-
-  describe('other writers', () => {
-    it('a driver that requests the interrupt again: its mask is the new original', async () => {
-      const { kernel, start, own, later, events } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      for (let i = 0; i < 3; i++) {
-        kernel.irq(40, { cpus: '3', action: 'a' });
-        await later(1.5);
-        assert.equal(kernel.mask(40), '0-1,4-7');
-      }
-      assert.deepEqual(events, []);
-      await own('');
-      await later(6);
-      assert.equal(kernel.mask(40), '3');
-    });
-
-    it('hotplug that resets masks is no other writer', async () => {
-      const { kernel, start, own, later, events, stage } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      for (const online of ['0-6', '0-7']) {
-        stage.online = online;
-        kernel.change('/proc/irq/40/smp_affinity_list', '2');
-        await later(1.5);
-      }
-      assert.equal(kernel.mask(40), '0-1,4-7');
-      assert.deepEqual(events, []);
-    });
-
-    it('a second foreign write within a minute: hands off, an Event and a metric; ten minutes later again', async () => {
-      const { kernel, start, own, later, events, states, metric } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      kernel.change('/proc/irq/40/smp_affinity_list', '3');
-      await later(1.5);
-      assert.equal(kernel.mask(40), '0-1,4-7');
-      kernel.change('/proc/irq/40/smp_affinity_list', '3');
-      await later(30);
-      assert.equal(kernel.mask(40), '3');
-      assert.deepEqual(states(), ['40 a: foreign']);
-      assert.match(events.join(), /^InterruptsContended: another process keeps moving irq 40 a/);
-      assert.deepEqual(await metric('interrupts_displaced_total'), { irq: 2 });
-      await later(601);
-      assert.equal(kernel.mask(40), '0-1,4-7');
-    });
-
-    it('foreign writes that are a minute apart are corrected', async () => {
-      const { kernel, start, own, later, events } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      for (let i = 0; i < 3; i++) {
-        kernel.change('/proc/irq/40/smp_affinity_list', '3');
-        await later(61);
-        assert.equal(kernel.mask(40), '0-1,4-7');
-      }
-      assert.deepEqual(events, []);
-    });
-
-    it('a foreign value without owned CPUs stays, also afterwards', async () => {
-      const { kernel, start, own, later } = stageAt();
-      kernel.irq(40, { cpus: '2', action: 'a' });
-      await start();
-      await own('2-3');
-      kernel.change('/proc/irq/40/smp_affinity_list', '7');
-      await later(1.5);
-      await own('');
-      await later(6);
-      assert.equal(kernel.mask(40), '7');
-    });
-
-    const managed = [
-      {
-        label: 'tuned isolates CPUs',
-        file: '/etc/tuned/active_profile',
-        text: 'realtime-virtual-host',
-        left: ['irq', 'default'],
-      },
-      {
-        label: 'a PerformanceProfile',
-        file: '/etc/tuned/active_profile',
-        text: 'openshift-node-performance-x',
-        left: ['default'],
-      },
-      { label: 'CRI-O bans CPUs', file: '/etc/sysconfig/orig_irq_banned_cpus', text: '0', left: ['default'] },
-      { label: 'nri-plugins', file: '/proc/77/comm', text: 'nri-resource-po', left: ['irq'] },
-    ];
-    for (const { label, file, text, left } of managed) {
-      it(`${label}: what it manages stays, and it is named`, async () => {
-        const { kernel, start, own, stage } = stageAt();
-        kernel.put('/proc/irq/default_smp_affinity', 'ff');
-        kernel.irq(40, { cpus: '0-7', action: 'a' });
-        kernel.put(file, text);
-        await start();
-        await own('2-3');
-        const isLeft = {
-          irq: kernel.mask(40) === '0-7',
-          default: kernel.text('/proc/irq/default_smp_affinity') === 'ff',
-        };
-        assert.deepEqual(isLeft, { irq: left.includes('irq'), default: left.includes('default') });
-        assert.equal(stage.moves.status().managers.length, 1);
-      });
-    }
   });
 
   it('a plan without moving: what would move, and what only the kernel sets', async () => {

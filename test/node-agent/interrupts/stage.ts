@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
@@ -7,7 +8,7 @@ import { InterruptMoves, type InterruptMovesDeps } from '../../../node-agent/int
 import { Originals } from '../../../node-agent/interrupts/originals.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { recordingLogger, set, turns, twoCells } from '../support.ts';
+import { recordingLogger, set, tempDirectories, turns, twoCells } from '../support.ts';
 
 /** Files of a kernel that refuses as it does: a missing file, a mask of its own, and any error that a test sets. */
 export class FakeKernel implements KernelIo {
@@ -152,10 +153,12 @@ export function createStage(stateFile: string) {
     get moves() {
       return moves!;
     },
-    /** The agent ends; everything stays as it is. */
+    /** The agent ends; everything stays as it is. @throws what its duty failed with */
     async end() {
       stop.abort();
-      await running;
+      const ended = running;
+      running = Promise.resolve();
+      await ended;
     },
     set online(cpus: string) {
       online = set(cpus);
@@ -181,5 +184,19 @@ export function createStage(stateFile: string) {
       const metric = await registry.getSingleMetric(`plumbline_${name}`)?.get();
       return Object.fromEntries(metric?.values.map(({ labels, value }) => [Object.values(labels).join(), value]) ?? []);
     },
+  };
+}
+
+/** The stages of a suite, each with a state file of its own; they end with each test. */
+export function useStages() {
+  const temp = tempDirectories();
+  const stages: ReturnType<typeof createStage>[] = [];
+  afterEach(async () => {
+    for (const stage of stages.splice(0)) await stage.end();
+  });
+  return (path = join(temp(), 'interrupts.json')) => {
+    const stage = createStage(path);
+    stages.push(stage);
+    return { ...stage, stage, path };
   };
 }

@@ -13,6 +13,7 @@ import {
   set,
   tempDirectories,
   testMetrics,
+  turns,
   useDuties,
 } from '../support.ts';
 
@@ -33,7 +34,7 @@ describe('the agent’s device plugin duty', () => {
   /** Whether the networks are known. */
   let isComplete: boolean;
   let vacated: string[];
-  let cleared: string[];
+  let vacating: Promise<void>;
   let subscribed: number;
   let changed: () => void;
   let fake: FakeKubelet;
@@ -45,14 +46,14 @@ describe('the agent’s device plugin duty', () => {
     kubeletConfig = kubelet();
     isComplete = true;
     vacated = [];
-    cleared = [];
+    vacating = Promise.resolve();
     subscribed = 0;
     changed = () => {};
   });
   afterEach(() => fake.stop());
 
   /** Runs the duty with a kubelet whose only pod has a device of the network and these CPUs. */
-  const run = async (cpus?: string, { ovs = true } = {}) => {
+  const run = async (cpus?: string) => {
     fake = new FakeKubelet(temp());
     metrics = testMetrics();
     if (cpus !== undefined) fake.pods = { 'ns/vm': { compute: cpus } };
@@ -94,10 +95,10 @@ describe('the agent’s device plugin duty', () => {
             pmdCpus: CpuSet.EMPTY,
           }),
         },
-        ovs: ovs
-          ? { vacate: async (cpus: CpuSet) => void vacated.push(cpus.toString()), pmdCpus: () => CpuSet.EMPTY }
-          : undefined,
-        moves: { vacate: async (cpus: CpuSet) => void cleared.push(cpus.toString()) },
+        vacate: async (cpus: CpuSet) => {
+          vacated.push(cpus.toString());
+          await vacating;
+        },
         refusals: { add: () => undefined },
         kubeletConfig: async () => ({ config: kubeletConfig, problems: [] }),
       } as unknown as HostParts,
@@ -127,24 +128,40 @@ describe('the agent’s device plugin duty', () => {
     return [];
   };
 
-  const starts: [what: string, cpus: string | undefined, ovs: boolean, expected: string[]][] = [
-    ['the container’s CPUs if they are where its network is', '4-5', true, ['4-5']],
-    ['all owned CPUs if the container is unknown, without a check', undefined, true, ['2-3']],
-    ['nothing without an Open vSwitch', '4-5', false, []],
+  const starts: [what: string, cpus: string | undefined, expected: string[]][] = [
+    ['the container’s CPUs if they are where its network is', '4-5', ['4-5']],
+    ['all owned CPUs if the container is unknown, without a check', undefined, ['2-3']],
   ];
-  for (const [what, cpus, ovs, expected] of starts) {
+  for (const [what, cpus, expected] of starts) {
     it(`vacates ${what}`, async () => {
-      await run(cpus, { ovs });
+      await run(cpus);
       assert.equal(await refusal(), undefined);
       assert.deepEqual(vacated, expected);
-      assert.deepEqual(cleared, [cpus ?? '2-3'], 'interrupts leave them in any case');
     });
   }
+
+  it('a container does not start before its CPUs are clear, and not if they cannot be cleared', async () => {
+    await run('4-5');
+    let fail = (_: Error) => {};
+    vacating = new Promise((_, reject) => {
+      fail = reject;
+    });
+    let message: string | undefined;
+    const answer = refusal().then((text) => {
+      message = text ?? 'started';
+    });
+    await eventually(() => vacated.length === 1, 'the CPUs are being vacated');
+    await turns();
+    assert.equal(message, undefined, 'no answer yet');
+    fail(new Error('interrupts do not leave CPUs 4-5'));
+    await answer;
+    assert.match(message ?? '', /interrupts do not leave CPUs 4-5/);
+  });
 
   it('refuses a container on another NUMA node than its network, counts it, and vacates nothing', async () => {
     await run('0-1');
     assert.match((await refusal()) ?? '', /physnet1/);
-    assert.deepEqual([...vacated, ...cleared], []);
+    assert.deepEqual(vacated, []);
     const [starts] = (await metrics.preStarts.get()).values;
     assert.deepEqual([starts?.labels, starts?.value], [{ resource: PHYSNET, outcome: 'refused' }, 1]);
     const [registration] = (await metrics.registrations.get()).values;

@@ -9,7 +9,7 @@ import { Failures, Problems } from '../../../node-agent/lifecycle/duty.ts';
 import { bootId, machineSeconds } from '../../../node-agent/processes/proc.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { createDpuLeaseDuties } from '../../../node-agent/wiring/dpu-lease.ts';
-import { createDuties, createReportDuty, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
+import { barrierOf, createDuties, createReportDuty, kubeletConfigSources } from '../../../node-agent/wiring/duties.ts';
 import { createGateDuties, stateOf } from '../../../node-agent/wiring/gate.ts';
 import type { AgentParts, HostParts } from '../../../node-agent/wiring/parts.ts';
 import { createOvsDuty } from '../../../node-agent/wiring/thread-affinity.ts';
@@ -19,7 +19,7 @@ import { needs, skipWithout } from '../../support/parts.ts';
 import { createFakeApi } from '../api-stand-in.ts';
 import { machine, rest, settableView } from '../ovs-affinity/stage.ts';
 import { inputs, knownView, networks } from '../report/inputs-fixture.ts';
-import { eventually, recordingLogger, tempDirectories, testMetrics, useDuties, writeTree } from '../support.ts';
+import { eventually, recordingLogger, tempDirectories, testMetrics, turns, useDuties, writeTree } from '../support.ts';
 import { placesIn } from './agent-process.ts';
 
 const temp = tempDirectories();
@@ -119,7 +119,7 @@ describe('the duties of each mode', () => {
 
 describe('the gate’s duties', () => {
   const start = useDuties();
-  const none = { assignments: undefined, ovs: undefined, health: undefined };
+  const none = { assignments: undefined, vacate: async () => {}, health: undefined };
 
   it('write a state file with settings and the state of the DPU', () => {
     const { config } = partsOf(['--gate', 'on', '--gate-exempt', 'a,b']).parts;
@@ -168,6 +168,71 @@ describe('the gate’s duties', () => {
   });
 });
 
+describe('the barrier before a container starts', () => {
+  const gate = useGate();
+  const start = useDuties();
+  const { signal } = new AbortController();
+  /** A part whose CPUs are clear, or not, when the test says so. */
+  const part = () => {
+    const cpus: string[] = [];
+    let end = (_error?: Error) => {};
+    const cleared = new Promise<void>((resolve, reject) => {
+      end = (error) => (error === undefined ? resolve() : reject(error));
+    });
+    const vacate = (vacated: CpuSet) => {
+      cpus.push(vacated.toString());
+      return cleared;
+    };
+    return { vacate, cpus, end: (error?: Error) => end(error) };
+  };
+
+  for (const [label, ovs, interrupts] of [
+    ['Open vSwitch is last', 1, 0],
+    ['interrupts are last', 0, 1],
+  ] as const) {
+    it(`opens when all have left the CPUs: ${label}`, async () => {
+      const parts = [part(), part()];
+      let isOpen = false;
+      const barrier = barrierOf([...parts, undefined])(CpuSet.parse('2-3'), signal).then(() => {
+        isOpen = true;
+      });
+      parts[interrupts]?.end();
+      await turns();
+      assert.equal(isOpen, false);
+      parts[ovs]?.end();
+      await barrier;
+      assert.deepEqual(
+        parts.map(({ cpus }) => cpus.join()),
+        ['2-3', '2-3'],
+      );
+    });
+  }
+
+  it('is closed if one of them stays there', async () => {
+    const [ovs, interrupts] = [part(), part()];
+    ovs.end();
+    interrupts.end(new Error('interrupts stay'));
+    await assert.rejects(barrierOf([ovs, interrupts])(CpuSet.parse('2-3'), signal), /interrupts stay/);
+  });
+
+  it('the gate asks it for the CPUs of a pod, also on a host without Open vSwitch', async () => {
+    const places = ['--run-dir', gate.directory, '--cni-bin-dir', gate.binDir];
+    const { parts } = partsOf(['--gate', 'on', '--mode', 'dpu-host', ...places]);
+    const interrupts = part();
+    const view = {
+      assignments: [{ podUID: 'uid-1', container: 'compute', cpus: CpuSet.parse('2-3'), name: undefined }],
+    };
+    const assignments = { readNow: () => view } as never;
+    const duties = createGateDuties(parts, { assignments, vacate: interrupts.vacate, health: undefined });
+    start(duties.find(({ name }) => name === 'gate')!);
+    await eventually(() => existsSync(gate.socket), 'it listens');
+    interrupts.end(new Error('interrupts stay'));
+    const { json } = await gate.call({ conf: GATED });
+    assert.deepEqual([json()['code'], json()['msg']], [11, 'CPUs 2-3 are not clear yet: interrupts stay']);
+    assert.deepEqual(interrupts.cpus, ['2-3']);
+  });
+});
+
 describe('a rolling update on a node with a dead DPU', () => {
   const gate = useGate();
   const start = useDuties();
@@ -183,7 +248,7 @@ describe('a rolling update on a node with a dead DPU', () => {
       gateProgram: gate.shim,
     });
     const { duties, health } = createDpuLeaseDuties(parts);
-    const all = [...duties, ...createGateDuties(parts, { assignments: undefined, ovs: undefined, health })];
+    const all = [...duties, ...createGateDuties(parts, { assignments: undefined, vacate: async () => {}, health })];
     const ends = all.filter(({ name }) => DUTIES.includes(name)).map((duty) => start(duty));
     return async () => void (await Promise.all(ends.map((end) => end())));
   };

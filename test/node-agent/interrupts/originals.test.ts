@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { tempDirectories } from '../support.ts';
+import { useStages } from './stage.ts';
+
+describe('the originals of what an agent has moved', () => {
+  const stageAt = useStages();
+  const temp = tempDirectories();
+
+  for (const [how, changes] of [
+    ['switched off', { isMoving: false }],
+    ['killed, and switched on again without owners', {}],
+  ] as const) {
+    it(`an earlier agent’s originals return: ${how}`, async () => {
+      const { kernel, stage, start, own, end, path } = stageAt();
+      kernel.irq(40, { cpus: '2', action: 'a' });
+      kernel.irq(41, { cpus: '0-7', action: 'b' });
+      await start();
+      await own('2-3');
+      await end();
+      assert.deepEqual([kernel.mask(40), kernel.mask(41)], ['0-1,4-7', '0-1,4-7'], 'the end of the agent leaves them');
+      if (changes.isMoving === undefined) await own('');
+      await stage.start(changes);
+      assert.deepEqual([kernel.mask(40), kernel.mask(41)], ['2', '0-7']);
+      assert.equal(existsSync(path), false);
+    });
+  }
+
+  it('an agent that is updated moves nothing back before it knows the owners', async () => {
+    const { kernel, stage, start, own, end, later } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    await own('2-3');
+    await end();
+    stage.unknown();
+    const { length } = kernel.writes;
+    await stage.start();
+    await later(10);
+    await own('2-3');
+    assert.deepEqual([kernel.mask(40), kernel.writes.length - length], ['0-1,4-7', 0]);
+    await own('');
+    await later(6);
+    assert.equal(kernel.mask(40), '0-7');
+  });
+
+  it('the originals are on the disk before the first write', async () => {
+    const { kernel, start, own, path } = stageAt();
+    kernel.irq(40, { cpus: '2', action: 'a' });
+    const saved: string[] = [];
+    const write = kernel.write.bind(kernel);
+    kernel.write = (file, text) => {
+      saved.push(readFileSync(path, 'utf8'));
+      write(file, text);
+    };
+    await start();
+    await own('2-3');
+    assert.match(saved[0] ?? '', /"original":"2","written":\["0-1,4-7"\]/);
+  });
+
+  it('an agent that was killed between saving and writing leaves nothing behind', async () => {
+    const { kernel, stage, start, own, end } = stageAt();
+    kernel.irq(40, { cpus: '0-7', action: 'a' });
+    await start();
+    await own('2-3');
+    kernel.errors.set('/proc/irq/40/smp_affinity_list', 'EBUSY');
+    await own('2-5');
+    kernel.errors.clear();
+    await end();
+    await stage.start({ isMoving: false });
+    assert.equal(kernel.mask(40), '0-7');
+  });
+
+  it('a value that is not the agent’s any more stays', async () => {
+    const { kernel, stage, start, own, end } = stageAt();
+    kernel.irq(40, { cpus: '2', action: 'a' });
+    await start();
+    await own('2-3');
+    await end();
+    kernel.change('/proc/irq/40/smp_affinity_list', '5');
+    await stage.start({ isMoving: false });
+    assert.equal(kernel.mask(40), '5');
+  });
+
+  it('another device that has the number now does not get the original', async () => {
+    const { kernel, stage, start, own, end } = stageAt();
+    kernel.irq(40, { cpus: '2', action: 'a' });
+    await start();
+    await own('2-3');
+    await end();
+    kernel.irq(40, { cpus: '0-1,4-7', action: 'c', pci: '0000:c2:00.0' });
+    await stage.start({ isMoving: false });
+    assert.equal(kernel.mask(40), '0-1,4-7');
+  });
+
+  it('after a reboot the originals of the last boot are dropped', async () => {
+    const { kernel, stage, start, own, end } = stageAt();
+    kernel.irq(40, { cpus: '2', action: 'a' });
+    await start();
+    await own('2-3');
+    await end();
+    await stage.start({ isMoving: false, bootId: 'boot-2' });
+    assert.equal(kernel.mask(40), '0-1,4-7');
+  });
+
+  it('nothing is moved that could not be undone', async () => {
+    const file = join(temp(), 'file');
+    writeFileSync(file, '');
+    const { stage } = stageAt(join(file, 'interrupts.json'));
+    stage.kernel.irq(40, { cpus: '2', action: 'a' });
+    await stage.start();
+    await stage.own('2-3');
+    assert.equal(stage.kernel.mask(40), '2');
+    assert.match(stage.moves.status().problems.join(), /^nothing is moved until the originals can be saved/);
+  });
+});
