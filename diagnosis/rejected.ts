@@ -1,7 +1,8 @@
 import { wantsWholeCores } from '../model/launcher/annotation.ts';
 import type { PodShape } from '../model/shapes.ts';
 import { type Cause, type RejectionFacts, type VmFacts, whileOff } from './facts.ts';
-import { addAnnotation, plumbline, readEvents, remedy, startAgain } from './remedy.ts';
+import { addAnnotation, readEvents, startAgain } from './remedies.ts';
+import { plumbline, remedy } from './remedy.ts';
 
 const IF_AGAIN =
   'another pod got its CPUs first, and it is retried; if this happens again, look for a second scheduler';

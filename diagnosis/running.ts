@@ -17,15 +17,11 @@ import {
   bringSchedulerBack,
   checkAgent,
   correctMask,
-  kubectl,
   type Named,
   placeAgain,
-  plumbline,
-  type Remedy,
-  remedy,
   repairNetworkMap,
-  virtctl,
-} from './remedy.ts';
+} from './remedies.ts';
+import { kubectl, plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
 
 export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' | 'spansCells'>;
 

@@ -1,7 +1,8 @@
 import type { Cause, InstanceFacts, MigrationFacts, VmFacts } from './facts.ts';
 import { withoutLauncher } from './no-launcher.ts';
 import { REASONS, type Reason, type Verdict, worst } from './reasons.ts';
-import { migrates, placeAgain, type Remedy, remedy, virtctl } from './remedy.ts';
+import { placeAgain } from './remedies.ts';
+import { migrates, type Remedy, remedy, virtctl } from './remedy.ts';
 
 /**
  * The life of a VM, as every output of Plumbline tells it. A VM is `waiting` until its launcher has a node, `starting`

@@ -59,6 +59,15 @@ export function issuesText(error: z.ZodError): string {
   return cut(issues.join('; '), MAX_ISSUES_CHARACTERS);
 }
 
+/** Of each part of the first problem of a configuration. */
+const MAX_PROBLEM_CHARACTERS = 200;
+
+/** The first problem of an administrator's configuration, with its path. */
+export function firstIssue({ issues: [issue] }: z.ZodError): string {
+  const where = issue?.path.map(String).join('.') || 'the whole';
+  return `${cut(where, MAX_PROBLEM_CHARACTERS)}: ${cut(issueText(issue?.message ?? 'malformed'), MAX_PROBLEM_CHARACTERS)}`;
+}
+
 /** Without the words with which zod begins those that no schema replaces. */
 export function issueText(message: string): string {
   return /^Invalid input: .* received undefined$/.test(message)

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { localnet } from '../../cli/demo/vms.ts';
-import { createKubeClient } from '../../kube/client.ts';
+import { createKubeClient } from '../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';

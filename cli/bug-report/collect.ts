@@ -9,8 +9,8 @@ import type { ClusterAccess } from '../support/cluster.ts';
 import { INSTANCES, MACHINES, NETWORKS, NODES } from '../support/kinds.ts';
 import { NODE_TOPOLOGIES_PATH, named, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
+import type { ArchiveFile } from './archive.ts';
 import { isSystem, ownArguments, Redaction } from './redact.ts';
-import type { ArchiveFile } from './run.ts';
 
 /** Pods whose logs are read: the first of each Deployment and DaemonSet in the order of their names. */
 const MAX_LOGS = 30;

@@ -4,7 +4,7 @@ import { withCluster } from '../support/cluster.ts';
 import type { ConsoleFlags } from './run.ts';
 
 /** The address that the console listens on: of this machine only, since the page has no login. */
-export const HOST = '127.0.0.1';
+const HOST = '127.0.0.1';
 
 const EXAMPLES = `
 Examples:
@@ -35,7 +35,7 @@ export function createCommand(): Command {
       agentAddress,
     )
     .addHelpText('after', EXAMPLES)
-    .action(async (flags: ConsoleFlags) => (await import('./run.ts')).run(flags));
+    .action(async (flags: ConsoleFlags) => (await import('./run.ts')).run(HOST, flags));
   return withCluster(command);
 }
 

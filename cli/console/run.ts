@@ -22,7 +22,6 @@ import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { notInstalled } from '../support/lists.ts';
 import { bundleDirectory, printLines, printMessage, untilInterrupted } from '../support/output.ts';
-import { HOST } from './command.ts';
 
 export interface ConsoleFlags extends ClusterFlags {
   readonly port: number;
@@ -32,9 +31,9 @@ export interface ConsoleFlags extends ClusterFlags {
 
 const DRAIN_SECONDS = 1;
 
-/** Serves the page until it is interrupted. @throws CliError, KubeError */
-export function run(flags: ConsoleFlags): Promise<void> {
-  return usingCluster(flags, (cluster) => untilInterrupted((signal) => serve(cluster, flags, signal)));
+/** Serves the page until it is interrupted. @param host the address to listen on @throws CliError, KubeError */
+export function run(host: string, flags: ConsoleFlags): Promise<void> {
+  return usingCluster(flags, (cluster) => untilInterrupted((signal) => serve(cluster, host, flags, signal)));
 }
 
 const answering =
@@ -83,10 +82,10 @@ const drainAskerOf = ({ client }: ClusterAccess): AskDrain =>
     return { orderMatters, vms: entries, notes };
   });
 
-async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortSignal): Promise<void> {
+async function serve(cluster: ClusterAccess, host: string, flags: ConsoleFlags, signal: AbortSignal): Promise<void> {
   const page = createConsole({
     client: cluster.client,
-    address: { host: HOST, port: flags.port },
+    address: { host, port: flags.port },
     assets: join(bundleDirectory(), 'console'),
     ask: askerOf(cluster, flags),
     askSwitch: switchAskerOf(cluster, flags),
@@ -99,7 +98,7 @@ async function serve(cluster: ClusterAccess, flags: ConsoleFlags, signal: AbortS
   await page.server.start().catch((error: NodeJS.ErrnoException) => {
     throw usageError(`--port ${flags.port}: ${error.message}; choose another port, or omit --port for a free one`);
   });
-  printLines([`console: http://${HOST}:${page.server.port}/`]);
+  printLines([`console: http://${host}:${page.server.port}/`]);
   await page.run(signal);
   page.closeStreams();
   await page.server.stop(DRAIN_SECONDS);

@@ -19,7 +19,7 @@ Examples:
 
 Exit status: 0 if all requested VMs fit, 1 if some do not. With --without: 0 if every VM would migrate, 1 if not. With --replay: 0 if this version predicts what the kubelet did, 1 if not.`;
 
-export const TOPOLOGY = '2x16x2';
+const TOPOLOGY = '2x16x2';
 
 const gather = (value: string, before: readonly string[] = []) => [...before, value];
 
@@ -62,7 +62,7 @@ export function createCommand(): Command {
     .addHelpText('after', EXAMPLES)
     .action(async ({ vm = [], filename = [], physnet = [], ...flags }: SimulateFlags) => {
       const { run } = await import('./run.ts');
-      return run({ vm, filename, physnet, ...flags });
+      return run({ vm, filename, physnet, ...flags }, TOPOLOGY);
     });
   return withOutput(withNamespace(withCluster(command)), ['json', 'yaml', 'wide']);
 }

@@ -8,25 +8,18 @@ import {
   virtualMachinePool,
 } from '../../kube/virtual-machines.ts';
 import { PlumblineError } from '../../model/errors.ts';
-import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import { refText } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { interfacesOf, parseAffinities } from '../../model/networks/interfaces.ts';
 import { nadFacts } from '../../model/networks/nad.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
-import type { VmiShape } from '../../model/shapes.ts';
 import { readInput } from '../../runtime/input-file.ts';
 import { usageError } from '../support/exit-status.ts';
-import { type InstancetypeObject, isInstancetypeKind, type Matcher, matcher } from './instancetypes.ts';
+import { type InstancetypeObject, isInstancetypeKind, type MatchedVm, matcher } from './instancetypes.ts';
 
-export interface FileVm {
-  readonly name: string;
+export interface FileVm extends MatchedVm {
   readonly count: number;
-  readonly namespace: string;
-  readonly vmi: VmiShape & { readonly spec: SelectingSpec };
-  readonly instancetype?: Matcher;
-  readonly preference?: Matcher;
 }
 
 export type VmFile = ReturnType<typeof readVmFile>;

@@ -1,9 +1,10 @@
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { expandVmi, type InstancetypeShape, type PreferenceShape } from '../../model/launcher/instancetype.ts';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
+import type { VmiShape } from '../../model/shapes.ts';
 import { usageError } from '../support/exit-status.ts';
 import { readOne } from '../support/lists.ts';
-import type { FileVm } from './file.ts';
 
 /** A VM's `spec.instancetype` or `spec.preference`. */
 export const matcher = z
@@ -66,14 +67,23 @@ export interface InstancetypeObject {
   readonly spec: unknown;
 }
 
+/** A VM that may name an instancetype and a preference. */
+export interface MatchedVm {
+  readonly name: string;
+  readonly namespace: string;
+  readonly vmi: VmiShape & { readonly spec: SelectingSpec };
+  readonly instancetype?: Matcher;
+  readonly preference?: Matcher;
+}
+
 export const isInstancetypeKind = (kind: string): boolean => KIND.test(kind);
 
 /** From the files, else the cluster. @param client undefined without a cluster @throws CliError, KubeError */
-export async function expandVm(
-  vm: FileVm,
+export async function expandVm<Vm extends MatchedVm>(
+  vm: Vm,
   files: readonly InstancetypeObject[],
   client: Pick<KubeClient, 'get'> | undefined,
-): Promise<FileVm> {
+): Promise<Vm> {
   const read = async <Spec>(role: Role, schema: z.ZodType<Spec>): Promise<Spec | undefined> => {
     const reference = vm[role];
     if (reference == null) return undefined;
@@ -94,7 +104,7 @@ interface Sources {
   readonly client: Pick<KubeClient, 'get'> | undefined;
 }
 
-async function specOf(vm: FileVm, role: Role, reference: NonNullable<Matcher>, { files, client }: Sources) {
+async function specOf(vm: MatchedVm, role: Role, reference: NonNullable<Matcher>, { files, client }: Sources) {
   const { name, inferFromVolume } = reference;
   const what = `VM ${vm.name}: its ${role}`;
   if (!name) {

@@ -8,7 +8,6 @@ import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, someNames, tableLines, wrap } from '../support/terminal.ts';
-import { TOPOLOGY } from './command.ts';
 import { type Demand, demandOf, parseShape } from './demand.ts';
 import { readVmFile, requiredNetworks, type VmFile } from './file.ts';
 import { expandVm } from './instancetypes.ts';
@@ -30,8 +29,8 @@ export interface SimulateFlags extends ClusterFlags, Partial<Invention> {
 
 export const isShort = ({ requested, placed }: DemandOutcome) => requested !== undefined && placed < requested;
 
-/** Prints how many of the requested VMs fit. @throws CliError, KubeError */
-export async function run(flags: SimulateFlags): Promise<void> {
+/** Prints how many of the requested VMs fit. @param defaultTopology of hypothetical nodes @throws CliError, KubeError */
+export async function run(flags: SimulateFlags, defaultTopology: string): Promise<void> {
   const hasVms = flags.vm.length + flags.filename.length > 0;
   if (flags.replay !== undefined) {
     if (hasVms) throw usageError('--replay repeats one prediction: use it without --vm and -f');
@@ -52,7 +51,7 @@ export async function run(flags: SimulateFlags): Promise<void> {
   // Reports errors in the command line or a file before it queries the cluster.
   for (const text of flags.vm) parseShape(text);
   const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
-  const { nodes, topology = TOPOLOGY } = flags;
+  const { nodes, topology = defaultTopology } = flags;
   const { demands, places, notes, isComplete } =
     nodes === undefined
       ? await usingCluster(flags, async ({ client }) =>

@@ -59,7 +59,8 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   // Not for --help or completion: these cost more than everything else of a command.
   const { findCluster } = await import('./connection.ts');
   const { accessOf } = await import('../../kube/kubeconfig.ts');
-  const { createKubeClient, KubeError } = await import('../../kube/client.ts');
+  const { createKubeClient } = await import('../../kube/api-transport.ts');
+  const { KubeError } = await import('../../kube/client.ts');
   const { ClusterError } = await import('./errors.ts');
   const config = findCluster(flags);
   const access = accessOf(config);

@@ -16,20 +16,29 @@ import {
 } from '../../model/names.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { sleep } from '../../runtime/time.ts';
-import type { Feed } from './feed.ts';
 import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
-import { shownPod, watchedPod } from './pods.ts';
+import { type ShownPod, shownPod, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 import { shownInstance, waitingMachine, watchedInstance, watchedMachine } from './vms.ts';
 import { createStaleness, noting } from './watch-health.ts';
 
 export type Cluster = ReturnType<typeof createCluster>;
 
+/** What follows the changes of the watched objects. */
+interface ChangeListener {
+  nodeChanged(name: string): void;
+  podChanged(before: ShownPod | undefined, after: ShownPod | undefined): void;
+  /** @param key `namespace/name` */
+  vmChanged(key: string): void;
+  /** @param vm `namespace/name` */
+  launchersChanged(vm: string): void;
+}
+
 interface ClusterOptions {
   readonly client: KubeClient;
   readonly without: ReadonlySet<OptionalKind>;
-  readonly feed: Pick<Feed, 'nodeChanged' | 'podChanged' | 'vmChanged' | 'launchersChanged'>;
+  readonly feed: ChangeListener;
   readonly log: ConsoleLogger;
   readonly now: () => number;
 }
@@ -143,7 +152,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
 type Shared = (kind: Kind) => Pick<ClusterOptions, 'client' | 'log' | 'now'> & { readonly path: string };
 
 /** The watches of what may keep a VM from starting, or its guest from running. */
-function createStartReflectors(shared: Shared, feed: ClusterOptions['feed']) {
+function createStartReflectors(shared: Shared, feed: ChangeListener) {
   const instances = createReflector({
     ...shared('virtualmachineinstances'),
     schema: watchedInstance,
@@ -177,7 +186,7 @@ function createStartReflectors(shared: Shared, feed: ClusterOptions['feed']) {
 }
 
 /** The migrations of each VMI by their keys. */
-function createMigrationReflector(shared: Shared, feed: ClusterOptions['feed']) {
+function createMigrationReflector(shared: Shared, feed: ChangeListener) {
   const moves = new Map<string, Map<string, ExplainedMigration>>();
   const migrations = createReflector({
     ...shared('virtualmachineinstancemigrations'),
@@ -203,7 +212,7 @@ function createMigrationReflector(shared: Shared, feed: ClusterOptions['feed']) 
   return { moves, migrations };
 }
 
-function createSliceReflector(shared: Shared, feed: ClusterOptions['feed'], draCpu: Set<string>) {
+function createSliceReflector(shared: Shared, feed: ChangeListener, draCpu: Set<string>) {
   const resourceslices = createReflector({
     ...shared('resourceslices'),
     schema: resourceSlice,
@@ -270,11 +279,11 @@ class Leader {
  */
 class SilentAgents {
   readonly #health = new AgentHealth();
-  readonly #feed: Pick<Feed, 'nodeChanged'>;
+  readonly #feed: Pick<ChangeListener, 'nodeChanged'>;
   readonly #now: () => number;
   #nodes: ReadonlySet<string> = new Set();
 
-  constructor(feed: Pick<Feed, 'nodeChanged'>, now: () => number) {
+  constructor(feed: Pick<ChangeListener, 'nodeChanged'>, now: () => number) {
     this.#feed = feed;
     this.#now = now;
   }

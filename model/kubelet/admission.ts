@@ -1,10 +1,11 @@
 import { CpuSet } from '../cpu-set.ts';
 import { CpuManager } from './cpu-manager.ts';
 import { DeviceManager } from './device-manager.ts';
+import type { Hint } from './hints.ts';
 import { MemoryManager, withoutMemory } from './memory-manager.ts';
 import { mergeHints, type NumaInfo, type TopologyPolicy } from './merge.ts';
 import type { ContainerKind, PodRequest } from './pod-request.ts';
-import { type Hint, NO_LOCALITY_TEXT, type Provider, Rejection, type RejectionReason } from './provider.ts';
+import { NO_LOCALITY_TEXT, type Provider, Rejection, type RejectionReason } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 import { releaseCpus, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, numaNodes } from './topology.ts';

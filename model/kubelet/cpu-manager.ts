@@ -1,7 +1,8 @@
 import { CpuSet } from '../cpu-set.ts';
+import { bitCount, type Hint, type ProviderHints, subMasks } from './hints.ts';
 import type { CpuOptions } from './options.ts';
 import { type ContainerRequest, type PodRequest, podCpus } from './pod-request.ts';
-import { bitCount, type Hint, type Provider, type ProviderHints, subMasks } from './provider.ts';
+import type { Provider } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 import { allocateCpus, availableCpus, enforceWholeCores, type StaticPolicy } from './static-policy.ts';
 import { type CpuTopology, cpusOfNodes, numaMask } from './topology.ts';

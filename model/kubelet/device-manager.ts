@@ -6,8 +6,9 @@ import {
   indexPool,
   isArbitrary,
 } from './devices.ts';
+import type { ProviderHints, ResourceHints } from './hints.ts';
 import { type ContainerRequest, type PodRequest, podDevices } from './pod-request.ts';
-import { type Provider, type ProviderHints, type ResourceHints, unexpected } from './provider.ts';
+import { type Provider, unexpected } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 import type { CpuTopology } from './topology.ts';
 import type { Behaviour } from './versions.ts';

@@ -1,4 +1,4 @@
-import { bitCount, type Hint, type ResourceHints, subMasks } from './provider.ts';
+import { bitCount, type Hint, type ResourceHints, subMasks } from './hints.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
 import type { Behaviour } from './versions.ts';
 

@@ -1,3 +1,4 @@
+import type { ProviderHints, ResourceHints } from './hints.ts';
 import {
   bestHint,
   type MemoryBlock,
@@ -9,7 +10,7 @@ import {
   takeMemory,
 } from './memory-state.ts';
 import { type ContainerRequest, type PodRequest, podMemory } from './pod-request.ts';
-import { type Provider, type ProviderHints, type ResourceHints, unexpected } from './provider.ts';
+import { type Provider, unexpected } from './provider.ts';
 import { type KubeletState, withEntry } from './state.ts';
 import type { Behaviour } from './versions.ts';
 

@@ -1,4 +1,4 @@
-import { bitCount, type Hint, isNarrower, subMasks } from './provider.ts';
+import { bitCount, type Hint, isNarrower, subMasks } from './hints.ts';
 
 export interface MemoryTable {
   readonly allocatable: number;

@@ -1,4 +1,4 @@
-import { bitCount, type Hint, isNarrower, type ProviderHints } from './provider.ts';
+import { bitCount, type Hint, isNarrower, type ProviderHints } from './hints.ts';
 
 export const TOPOLOGY_POLICIES = ['none', 'best-effort', 'restricted', 'single-numa-node'] as const;
 export type TopologyPolicy = (typeof TOPOLOGY_POLICIES)[number];

@@ -1,6 +1,6 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { cut } from '../errors.ts';
-import { createHost, type HostDescription, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
+import { createHost, HostError, MAX_CELL_ID, MAX_CPU_ID } from '../host.ts';
 import {
   KUBELET_CONFIG_CONDITION,
   KUBELET_RUN_CONDITION,
@@ -10,37 +10,11 @@ import {
   TUNNEL_RESOURCE,
 } from '../names.ts';
 import type { DevicePool, DevicePools } from './devices.ts';
-import { createKubelet, type Kubelet, type KubeletConfig, type Unpredictable } from './kubelet.ts';
-import type { CellMemory } from './memory-state.ts';
-import type { KubeletState } from './state.ts';
-import { type ReportedDevices, type ReportedMemoryState, reportedPools, usageOf, withUsage } from './usage.ts';
+import type { HostReport } from './host-report.ts';
+import { createKubelet, type Kubelet, type Unpredictable } from './kubelet.ts';
 
-/** In the form of a NodeTopology's status. */
-export interface HostReport
-  extends HostDescription,
-    Pick<KubeletConfig, 'cpuManager' | 'topologyManager' | 'distances' | 'featureGates'> {
-  readonly kubeletVersion?: string | undefined;
-  readonly reserved: string;
-  readonly offline?: string | undefined;
-  readonly memoryManager?:
-    | {
-        readonly policy: string;
-        readonly cells?: readonly (CellMemory & { readonly state?: ReportedMemoryState | undefined })[] | undefined;
-      }
-    | undefined;
-  readonly assignments: readonly { readonly podUID: string; readonly container: string; readonly cpus: string }[];
-  /** Devices of device plugins other than Plumbline's. Absent: not known. */
-  readonly devices?: readonly ReportedDevices[] | undefined;
-  readonly physnets?: readonly { readonly name: string; readonly cells: string }[] | undefined;
-  readonly tunnel?: { readonly cells: string } | undefined;
-  /** CPU list of the virtual switch's poll mode driver threads, which use these CPUs all the time. */
-  readonly pmdCPUs?: string | undefined;
-  /** Whether the agent sets CPU masks. Default: true. */
-  readonly pinsVMs?: boolean | undefined;
-  readonly conditions?:
-    | readonly { readonly type: string; readonly status: string; readonly message: string }[]
-    | undefined;
-}
+import type { KubeletState } from './state.ts';
+import { reportedPools, usageOf, withUsage } from './usage.ts';
 
 /** An answer of the extender has the reason once for each node. */
 const MAX_REASON_CHARACTERS = 120;

@@ -1,7 +1,8 @@
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { Accumulator, type Sorting } from './accumulator.ts';
+import { bitCount } from './hints.ts';
 import type { CpuOptions } from './options.ts';
-import { bitCount, HANG_TEXT, misalignedText, noPhysicalCpusText, Rejection, unexpected } from './provider.ts';
+import { HANG_TEXT, misalignedText, noPhysicalCpusText, Rejection, unexpected } from './provider.ts';
 import type { CpuAssignments } from './state.ts';
 import { HangError, TakeError, takeDistributed, takePacked } from './take.ts';
 import { type CpuTopology, cpusOfNodes, withSiblings } from './topology.ts';

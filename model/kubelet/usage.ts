@@ -3,33 +3,10 @@ import { HostError, MAX_CELL_ID } from '../host.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../names.ts';
 import { bytesText } from '../quantity.ts';
 import type { Device, DeviceAllocations, DevicePool, DevicePools } from './devices.ts';
+import type { HostReport, ReportedDevices, ReportedMemoryState } from './host-report.ts';
 import { type CellMemory, initialMemory } from './memory-state.ts';
-import type { HostReport } from './report.ts';
 import type { KubeletState } from './state.ts';
 import { type CpuTopology, numaMask } from './topology.ts';
-
-export interface ReportedDevices {
-  readonly resource: string;
-  readonly groups: readonly {
-    /** A list such as `0-1`; absent for devices without topology. */
-    readonly cells?: string | undefined;
-    /** Healthy devices. */
-    readonly total: number;
-    readonly free: number;
-  }[];
-  /** Whether DRA serves the resource: the kubelet has no hint for it. */
-  readonly dra?: boolean | undefined;
-  /** Number of devices that are not in the groups. */
-  readonly unhealthy?: number | undefined;
-}
-
-export interface ReportedMemoryState {
-  /** Number of blocks that include the NUMA node. */
-  readonly blocks: number;
-  /** The NUMA nodes in the same group, as a list. */
-  readonly group: string;
-  readonly free: Readonly<Record<string, number>>;
-}
 
 const DECISIVE_CONDITIONS: readonly string[] = [KUBELET_RUN_CONDITION, KUBELET_CONFIG_CONDITION];
 

@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { PlumblineError } from '../errors.ts';
-import { firstIssue } from './network-map.ts';
+import { firstIssue, PlumblineError } from '../errors.ts';
 
 /** What a cluster's nodes and network operators add to the classification of a definition, which is then pure. */
 export interface NetworkContext {

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { CpuSet } from '../cpu-set.ts';
-import { cut, issueText, PlumblineError } from '../errors.ts';
+import { cut, firstIssue, PlumblineError } from '../errors.ts';
 import type { NodeNetworks } from './reach.ts';
 
 /**
@@ -109,10 +109,4 @@ function cellsOf(what: string, ids: readonly number[], host: CpuSet): CpuSet {
     );
   }
   return CpuSet.of(ids);
-}
-
-/** The first problem of an administrator's configuration, with its path. */
-export function firstIssue({ issues: [issue] }: z.ZodError): string {
-  const where = issue?.path.map(String).join('.') || 'the whole';
-  return `${cut(where, MAX_CHARACTERS)}: ${cut(issueText(issue?.message ?? 'malformed'), MAX_CHARACTERS)}`;
 }

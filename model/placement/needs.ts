@@ -1,18 +1,14 @@
 import { ANNOTATED_THREADS_PER_CORE } from '../alignment.ts';
 import { CpuSet, unionOf } from '../cpu-set.ts';
 import { assertOnline, createHost, type Host, MAX_CELL_ID, missingThreads } from '../host.ts';
+import type { HostReport, ReportedDevices } from '../kubelet/host-report.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
-import {
-  assignedCpus,
-  assignmentsOf,
-  type HostReport,
-  isReportedResource,
-  kubeletOfReport,
-  stateOfReport,
-} from '../kubelet/report.ts';
+import { assignedCpus, assignmentsOf, isReportedResource, kubeletOfReport, stateOfReport } from '../kubelet/report.ts';
+
 import { type CpuAssignments, cpusOf, type KubeletState } from '../kubelet/state.ts';
-import { type ReportedDevices, withUsage } from '../kubelet/usage.ts';
+import { withUsage } from '../kubelet/usage.ts';
+
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 import type { NodeNetworks } from '../networks/reach.ts';
 

@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { countText, cpusText } from '../amounts.ts';
 import { cut, PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
-import type { HostReport } from '../kubelet/report.ts';
-import type { ReportedDevices } from '../kubelet/usage.ts';
+import type { HostReport, ReportedDevices } from '../kubelet/host-report.ts';
+
 import { bytesText } from '../quantity.ts';
 
 /**

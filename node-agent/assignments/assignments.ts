@@ -4,7 +4,7 @@ import type { CpuSet } from '../../model/cpu-set.ts';
 import { Guard, Listeners } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { CheckpointSource } from './checkpoint-source.ts';
-import { CpuClaimsSource } from './cpu-claims.ts';
+import { CpuClaimsSource } from './cpu-claims-source.ts';
 import { type AnswerVerdict, PodResourcesSource } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
 

@@ -3,7 +3,7 @@ import type { ThreadAffinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/proc.ts';
 import { UnreadableError, unlessUnreadable } from '../processes/readable.ts';
-import { type OriginalMasks, originalMaskOf } from './saved-masks.ts';
+import { type OriginalMasks, originalMaskOf } from './original-masks.ts';
 import { DaemonStart, PmdFinder, type TargetOf, ThreadMover } from './thread-mover.ts';
 
 /** Exactly `only`; or the current CPUs without `avoid`, and `otherwise` where none remain. */

@@ -1,19 +1,17 @@
 import * as z from 'zod';
-import { CpuSet } from '../../model/cpu-set.ts';
+import type { CpuSet } from '../../model/cpu-set.ts';
 import { parseSaved } from '../files/bounded-file.ts';
 import { StateFile } from '../files/state-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 import { hasEnded } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
+import { cpus, type OriginalMasks, oddThread } from './original-masks.ts';
 import type { AffinityProblem } from './problems.ts';
 import type { ProcessAffinity } from './process-affinity.ts';
 
 /** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */
 const MAX_MASKS_BYTES = 4 * 1024 * 1024;
 
-const cpus = z.string().transform((text) => CpuSet.parse(text));
-/** A thread whose mask differed from its main thread's; `start` in clock ticks since the machine's start. */
-const oddThread = z.object({ tid: z.number().int().positive(), start: z.number(), cpus });
 const schema = z.object({
   bootId: z.string(),
   processes: z.array(
@@ -27,22 +25,6 @@ const schema = z.object({
     }),
   ),
 });
-
-/** Before the agent moved any. A thread that is not listed had the main thread's mask, or would have inherited it. */
-export interface OriginalMasks {
-  readonly main: CpuSet;
-  readonly odd: readonly Readonly<z.infer<typeof oddThread>>[];
-}
-
-/** @throws UnreadableError */
-export function originalMaskOf(
-  { main, odd }: OriginalMasks,
-  tid: number,
-  startOf: (tid: number) => number | undefined,
-): CpuSet {
-  const own = odd.find((thread) => thread.tid === tid);
-  return own !== undefined && startOf(tid) === own.start ? own.cpus : main;
-}
 
 export interface SavedProcess extends OvsProcess {
   readonly originalMasks: OriginalMasks;

@@ -1,7 +1,7 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { allowedOf, type Threads } from '../processes/proc.ts';
-import type { OriginalMasks } from './saved-masks.ts';
+import type { OriginalMasks } from './original-masks.ts';
 
 /** The kernel's answer to a target that it did not apply as requested: the request is not repeated. */
 interface Settled {

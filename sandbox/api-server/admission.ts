@@ -8,11 +8,11 @@ import {
   type ResourceType,
   VALIDATING_WEBHOOKS,
 } from './built-in-types.ts';
+import { type Call, optionsObject, type Target } from './call.ts';
 import { ApiError, internal } from './errors.ts';
 import { allConditionsHold } from './match-conditions.ts';
 import { applyJsonPatch } from './patch.ts';
-import type { Target } from './registry.ts';
-import { type Call, optionsObject } from './requests.ts';
+
 import { labelSelectorObject } from './selectors.ts';
 import type { Store } from './store.ts';
 import { checkForm } from './validation.ts';

@@ -1,10 +1,8 @@
 import { at, type KubeObject } from '../objects.ts';
-import { type ResourceType, typeOfCollection } from './built-in-types.ts';
-import { ApiError, assertSame } from './errors.ts';
+import type { ResourceType } from './built-in-types.ts';
+import type { DeleteOptions } from './call.ts';
+import { assertSame } from './errors.ts';
 import { timestamp } from './preparation.ts';
-import type { Registry } from './registry.ts';
-import type { Call, DeleteOptions } from './requests.ts';
-import type { Store, StoreChange } from './store.ts';
 
 /** A marked object waits for its kubelet or its finalizers. */
 type Deletion = { kind: 'mark'; object: KubeObject } | { kind: 'remove' } | { kind: 'none' };
@@ -39,35 +37,4 @@ function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: Del
   if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
   const own = at(object, 'spec', 'terminationGracePeriodSeconds');
   return Math.max(0, options.gracePeriodSeconds ?? (typeof own === 'number' ? own : 30));
-}
-
-const COLLECTOR: Call = {
-  user: { username: 'system:serviceaccount:kube-system:generic-garbage-collector', groups: ['system:authenticated'] },
-  dryRun: false,
-  warn: () => {},
-};
-
-const ownersOf = ({ metadata }: KubeObject) => (metadata.ownerReferences ?? []).map(({ uid }) => uid);
-
-/** Deletes what only the deleted object owned, in the background; foreground and orphan count as background. */
-export function collectGarbage(store: Store, registry: Registry, onFault: (error: unknown) => void): void {
-  const isAlive = (uid: string) => [...store.all()].some(({ object }) => object.metadata.uid === uid);
-  const dependentsOf = (uid: string) =>
-    [...store.all()].filter(({ object }) => ownersOf(object).includes(uid) && !ownersOf(object).some(isAlive));
-
-  const collect = async ({ object: { metadata } }: StoreChange) => {
-    for (const { collection, object } of dependentsOf(metadata.uid ?? '')) {
-      const type = typeOfCollection(collection);
-      const { name, namespace, uid } = object.metadata;
-      if (!type || uid === undefined) continue;
-      try {
-        await registry.delete({ type, namespace, name }, { preconditions: { uid } }, COLLECTOR);
-      } catch (error) {
-        if (!(error instanceof ApiError && error.http === 404)) throw error;
-      }
-    }
-  };
-  store.subscribe((change) => {
-    if (change.type === 'DELETED') collect(change).catch(onFault);
-  });
 }

@@ -1,13 +1,13 @@
 import type { JsonRecord, KubeObject, KubePod } from '../objects.ts';
 import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
+import type { Call, Target } from './call.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
 import { includeOf, tableOf, wantsTable } from './list.ts';
 import { validateListOptions } from './list-options.ts';
 import { pageOf } from './pages.ts';
 import { streamLog } from './pod-log.ts';
-import type { Target } from './registry.ts';
+
 import {
-  type Call,
   contentType,
   type Exchange,
   type HandlerDeps,
@@ -19,6 +19,7 @@ import {
   sendJson,
   warningHeader,
 } from './requests.ts';
+
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 import { assertAcceptsAnything, bindPod, evictPod, migrateMachine, unpauseInstance } from './subresources.ts';

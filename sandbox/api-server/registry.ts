@@ -1,23 +1,16 @@
 import { type JsonValue, type KubeObject, sameJson } from '../objects.ts';
 import type { Admission, Operation } from './admission.ts';
 import { apiVersionOf, collectionOf, NAMESPACES, type ResourceType } from './built-in-types.ts';
+import type { Call, DeleteOptions, Target } from './call.ts';
 import { deletionOf, isFinished } from './deletion.ts';
 import { badRequest, conflict, invalid, MODIFIED, notFoundError, objectError } from './errors.ts';
 import { admitMigration } from './migrations.ts';
 import type { OpenApi } from './openapi.ts';
 import { APPLY_PATCH, applyPatch } from './patch.ts';
 import { applyDefaults, prepareCreate, prepareUpdate } from './preparation.ts';
-import type { Call, DeleteOptions } from './requests.ts';
 import { causeOf, type SchemaFault } from './schema-check.ts';
 import type { Store } from './store.ts';
 import { checkForm, validate } from './validation.ts';
-
-export interface Target {
-  readonly type: ResourceType;
-  readonly namespace: string | undefined;
-  readonly name: string;
-  readonly subresource?: string;
-}
 
 interface RegistryDeps {
   readonly store: Store;

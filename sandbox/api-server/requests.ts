@@ -2,46 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { parse } from 'yaml';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
-import { isRecord, type JsonRecord, type JsonValue } from '../objects.ts';
+import { isRecord, type JsonRecord, type JsonValue, type KubePod } from '../objects.ts';
+import { type DeleteOptions, FIELD_VALIDATIONS, type FieldValidation, type User } from './call.ts';
 import { ApiError, badRequest } from './errors.ts';
 import type { Registry } from './registry.ts';
 import type { ApiRoute } from './routes.ts';
 import { fieldSelector, labelSelector, type Predicate } from './selectors.ts';
-import type { ApiServerOptions } from './server.ts';
 import type { Store } from './store.ts';
-
-const FIELD_VALIDATIONS = ['Strict', 'Warn', 'Ignore'] as const;
-type FieldValidation = (typeof FIELD_VALIDATIONS)[number];
-
-export interface User {
-  readonly username: string;
-  readonly groups: readonly string[];
-  readonly extra?: Readonly<Record<string, readonly string[]>>;
-}
-
-export interface Call {
-  readonly user: User;
-  readonly dryRun: boolean;
-  readonly fieldManager?: string;
-  /** Treatment of fields that the type does not have; undefined: no check, which is faster. */
-  readonly fieldValidation?: FieldValidation;
-  warn(text: string): void;
-}
-
-export interface DeleteOptions {
-  readonly gracePeriodSeconds?: number;
-  readonly dryRun?: readonly string[];
-  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
-}
-
-export function optionsObject(kind: 'CreateOptions' | 'UpdateOptions' | 'DeleteOptions', call: Call): JsonRecord {
-  return {
-    apiVersion: 'meta.k8s.io/v1',
-    kind,
-    ...(call.dryRun && { dryRun: ['All'] }),
-    ...(call.fieldManager !== undefined && { fieldManager: call.fieldManager }),
-  };
-}
 
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
@@ -85,7 +52,8 @@ export interface HandlerDeps {
   readonly registry: Registry;
   readonly bookmarkSeconds: number;
   readonly stopping: AbortSignal;
-  readonly logFile: ApiServerOptions['logFile'];
+  /** The file with the log of a container; undefined: it has none. */
+  readonly logFile: ((pod: KubePod, container: string) => string | undefined) | undefined;
 }
 
 export interface Exchange {

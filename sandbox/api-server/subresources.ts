@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { at, conditionsOf, type JsonValue, type KubePod, type KubeVmi, setCondition } from '../objects.ts';
 import { apiVersionOf, MIGRATIONS, VIRTUAL_MACHINE_INSTANCES } from './built-in-types.ts';
+import type { Call, DeleteOptions, Target } from './call.ts';
 import { ApiError, assertSame, badRequest, conflict } from './errors.ts';
 import { timestamp } from './preparation.ts';
-import type { Registry, Target } from './registry.ts';
-import type { Call, DeleteOptions } from './requests.ts';
+import type { Registry } from './registry.ts';
 
 export async function bindPod(registry: Registry, target: Target, body: JsonValue, call: Call): Promise<void> {
   const nodeName = at(body, 'target', 'name');

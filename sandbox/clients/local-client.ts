@@ -7,9 +7,9 @@ import {
   PODS,
   type ResourceType,
 } from '../api-server/built-in-types.ts';
+import type { Call, DeleteOptions, User } from '../api-server/call.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import type { Call, DeleteOptions, User } from '../api-server/requests.ts';
 import type { ApiServer } from '../api-server/server.ts';
 import { bindPod } from '../api-server/subresources.ts';
 import type { JsonValue, KubeObject, KubePod } from '../objects.ts';

@@ -1,6 +1,6 @@
 import { stringify } from 'yaml';
 import { NAMESPACE } from '../../model/names.ts';
-import type { User } from '../api-server/requests.ts';
+import type { User } from '../api-server/call.ts';
 
 export type Identity =
   | { readonly kind: 'admin' | 'webhook' | 'scheduler-plugin' }

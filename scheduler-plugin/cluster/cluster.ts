@@ -25,20 +25,17 @@ import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createSlices, sleep } from '../../runtime/time.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
-import type { LeaseView } from './dpu-health.ts';
+import type { DpuNode, LeaseView } from './dpu-health.ts';
 import { trustedShape } from './fleet.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { type ObservedPod, observedPod, type PodView, podViewOf, unreadablePodView } from './pod-view.ts';
 
 /** The facts that the extender writes on a Node, as the Node has them now. */
-export interface WrittenFacts extends NodeFacts {
-  readonly dpuHost: boolean;
+export interface WrittenFacts extends NodeFacts, DpuNode {
   readonly threadsPerCore: string | undefined;
   readonly fullPcpus: string | undefined;
   readonly labels: ReadonlyMap<string, string>;
-  readonly dpuReady: string | undefined;
   readonly agentReady: string | undefined;
-  readonly uid: string | undefined;
 }
 
 export interface ClusterOptions {

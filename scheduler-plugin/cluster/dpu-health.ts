@@ -19,7 +19,6 @@ import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { logFailure } from '../../runtime/log.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import type { WrittenFacts } from './cluster.ts';
 
 export interface LeaseView extends AgentLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
@@ -30,6 +29,14 @@ export interface DpuVerdict extends Pick<LeaseVerdict, 'state' | 'age'> {
   readonly ready: boolean;
 }
 
+/** What a Node says about its DPU. */
+export interface DpuNode {
+  readonly uid: string | undefined;
+  readonly dpuHost: boolean;
+  /** The status of the condition plumbline.dev/DPUReady. */
+  readonly dpuReady: string | undefined;
+}
+
 export interface DpuHealthOptions {
   readonly client: KubeClient;
   readonly namespace: string;
@@ -37,8 +44,8 @@ export interface DpuHealthOptions {
   readonly whenUnknown: 'ready' | 'not-ready';
   /** Consecutive renewals before a DPU counts as alive, given the seconds that one is valid. */
   readonly proof: (duration: number) => number;
-  /** The Nodes, with the uid and the status of the condition plumbline.dev/DPUReady. */
-  readonly nodes: ReadonlyMap<string, Pick<WrittenFacts, 'uid' | 'dpuHost' | 'dpuReady'>>;
+  /** By name. */
+  readonly nodes: ReadonlyMap<string, DpuNode>;
   readonly log: ExtenderLogger;
   readonly now: () => number;
 }

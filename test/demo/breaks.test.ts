@@ -17,7 +17,7 @@ import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { findCluster } from '../../cli/support/connection.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { commandText } from '../../diagnosis/remedy.ts';
-import { createKubeClient } from '../../kube/client.ts';
+import { createKubeClient } from '../../kube/api-transport.ts';
 import { accessOf } from '../../kube/kubeconfig.ts';
 import { diagnoseDpu } from '../../model/lease/diagnose.ts';
 import { DPU_LEASE_NAMESPACE, DPU_LEASE_PREFIX } from '../../model/names.ts';

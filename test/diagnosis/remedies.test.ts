@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { NodeGroup, VmFacts } from '../../diagnosis/facts.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
-import { commandText, kubectl, placeAgain, plumbline, remedy, remedyLines, virtctl } from '../../diagnosis/remedy.ts';
+import { placeAgain } from '../../diagnosis/remedies.ts';
+import { commandText, kubectl, plumbline, remedy, remedyLines, virtctl } from '../../diagnosis/remedy.ts';
 import { launcher, remedyText, VM } from './fixture.ts';
 
 const group = (kind: NodeGroup['kind'], more: Partial<NodeGroup> = {}): NodeGroup => ({

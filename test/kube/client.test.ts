@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
-import { createKubeClient, type KubeClient, KubeError } from '../../kube/client.ts';
+import { createKubeClient } from '../../kube/api-transport.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { eventually } from '../support/eventually.ts';
 
 const isKubeError = (status: number, reason: string) => (error: unknown) =>

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { NODE_TOPOLOGY_API as API, nodeTopology } from '../../kube/node-topology.ts';
-import type { HostReport } from '../../model/kubelet/report.ts';
+import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Cluster, LabNode } from './cluster.ts';
 import type { Lab } from './lab.ts';

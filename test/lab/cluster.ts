@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { createKubeClient, isAlreadyExists, isNotFound } from '../../kube/client.ts';
+import { createKubeClient } from '../../kube/api-transport.ts';
+import { isAlreadyExists, isNotFound } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Verdict } from './compare.ts';

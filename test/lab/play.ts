@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { HostReport } from '../../model/kubelet/report.ts';
+import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { AgentReport } from './agent-report.ts';
 import type { Cluster, LabNode } from './cluster.ts';

@@ -1,6 +1,6 @@
 import type { Admission } from '../../model/kubelet/admission.ts';
+import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
-import type { HostReport } from '../../model/kubelet/report.ts';
 import { type PlacementHost, preparedHost, unpredictableFor } from '../../model/placement/needs.ts';
 import { differences, sameCpus, sameVerdict, type Verdict, verdictOf } from './compare.ts';
 import type { Step } from './play.ts';

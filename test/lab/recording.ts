@@ -1,6 +1,6 @@
 import type { HostMemory } from '../../hardware/memory.ts';
 import type { HostDescription } from '../../model/host.ts';
-import type { HostReport } from '../../model/kubelet/report.ts';
+import type { HostReport } from '../../model/kubelet/host-report.ts';
 import type { Step } from './play.ts';
 import type { Round } from './rounds.ts';
 import { type Snapshot, sorted } from './snapshot.ts';

@@ -1,7 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
+import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { type CellMemory, initialMemory } from '../../model/kubelet/memory-state.ts';
-import type { HostReport } from '../../model/kubelet/report.ts';
 import { countDevices, devicesOfPods, type ListedDevices } from '../../node-agent/assignments/devices.ts';
 import { type PodWithMemory, readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';

@@ -1,3 +1,4 @@
+import type { ProviderHints } from '../../model/kubelet/hints.ts';
 import { MemoryManager, withoutMemory } from '../../model/kubelet/memory-manager.ts';
 import {
   type CellMemory,
@@ -7,7 +8,7 @@ import {
   splitsGroup,
 } from '../../model/kubelet/memory-state.ts';
 import { podMemory, podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
-import { type ProviderHints, Rejection } from '../../model/kubelet/provider.ts';
+import { Rejection } from '../../model/kubelet/provider.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
 import type { ContainerShape } from '../../model/shapes.ts';
 import {

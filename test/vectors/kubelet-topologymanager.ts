@@ -1,9 +1,9 @@
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost } from '../../model/host.ts';
+import type { Hint, ProviderHints } from '../../model/kubelet/hints.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import { mergeHints, type TopologyPolicy } from '../../model/kubelet/merge.ts';
 import { OptionError, readTopologyOptions } from '../../model/kubelet/options.ts';
-import type { Hint, ProviderHints } from '../../model/kubelet/provider.ts';
 import { collectUpstream, type FixtureHint, type UpstreamCase, type UpstreamFile } from './kubelet-upstream.ts';
 import { type Adapter, differs, type Verdict } from './outcome.ts';
 

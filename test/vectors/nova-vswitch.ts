@@ -1,5 +1,5 @@
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
-import type { HostReport } from '../../model/kubelet/report.ts';
+import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { type NetworkNeed, type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
 import { networkVerdict } from '../../model/placement/networks.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';

@@ -4,7 +4,7 @@ import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, MAX_CELL_ID } from '../../model/host.ts';
-import type { ReportedDevices } from '../../model/kubelet/usage.ts';
+import type { ReportedDevices } from '../../model/kubelet/host-report.ts';
 import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../model/names.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';

@@ -7,7 +7,7 @@ import { CPU_MASK_ANNOTATION, FIX_CPU_MISMATCH_ANNOTATION } from '../../model/na
 import { fitMask } from '../../model/placement/mask-fit.ts';
 import { type ClusterFactsOptions, gatherCluster } from '../cluster/cluster-facts.ts';
 import type { ClusterView } from '../cluster/cluster-view.ts';
-import type { ReadTemplate } from './validate-vm.ts';
+import type { ReadTemplate } from './vm-template.ts';
 
 const ABOUT = `annotation ${CPU_MASK_ANNOTATION}:`;
 

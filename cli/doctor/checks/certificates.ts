@@ -1,8 +1,9 @@
 import type { X509Certificate } from 'node:crypto';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { certificatesOf } from '../../../runtime/certificate.ts';
-import type { DoctorFacts, Read } from '../facts/facts.ts';
+import type { DoctorFacts } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
+import type { Read } from '../facts/read.ts';
 import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
 
 const SECONDS_PER_DAY = 86_400;

@@ -1,4 +1,3 @@
-import { KubeError } from '../../../kube/client.ts';
 import { nodeTopology } from '../../../kube/node-topology.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
@@ -21,11 +20,8 @@ import {
   tlsSecret,
   webhookConfiguration,
 } from './objects.ts';
+import { type Read, settled, tolerant } from './read.ts';
 import { presentedCertificates, reviewLauncher } from './webhook-calls.ts';
-
-export type Read<T> =
-  | { readonly value: T; readonly missing?: undefined }
-  | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
 
 export type DoctorFacts = Awaited<ReturnType<typeof readFacts>>;
 
@@ -76,25 +72,6 @@ export async function readFacts(cluster: ClusterAccess, now: number) {
     differences: list(...eventsOf(PREDICTION_DIFFERS)),
   });
   return { now, command: packageJson.version, ...facts };
-}
-
-export async function settled<T extends Record<string, Promise<unknown>>>(
-  parts: T,
-): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
-  const entries = Object.entries(parts).map(async ([name, part]) => [name, await part] as const);
-  return Object.fromEntries(await Promise.all(entries)) as { [K in keyof T]: Awaited<T[K]> };
-}
-
-/** Missing permissions and missing objects are results; any other error ends the command. */
-export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read<T>> {
-  try {
-    const value = await reading;
-    return value === undefined ? { missing: 'absent' } : { value };
-  } catch (error) {
-    if (error instanceof KubeError && error.status === 403) return { missing: 'forbidden' };
-    if (error instanceof KubeError && error.status === 404) return { missing: 'absent' };
-    throw error;
-  }
 }
 
 type ExtenderFact = Read<ExtenderState> | (SilentExtender & { readonly value?: undefined });

@@ -3,8 +3,8 @@ import { isDpuHost } from '../../../diagnosis/objects.ts';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
 import { named, readAll, readOne } from '../../support/lists.ts';
-import { type Read, tolerant } from './facts.ts';
 import { apiVersion, deployment, kubevirt } from './objects.ts';
+import { type Read, tolerant } from './read.ts';
 
 export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
 

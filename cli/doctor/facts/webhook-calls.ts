@@ -3,8 +3,8 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { COMPUTE } from '../../../model/shapes.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
-import type { Read } from './facts.ts';
 import type { SystemPod } from './objects.ts';
+import type { Read } from './read.ts';
 
 /** What the API server does with a new launcher. */
 export type LauncherReview =

@@ -9,7 +9,7 @@ import { agentArgs, install } from '../../../cli/demo/plumbline.ts';
 import { localnet } from '../../../cli/demo/vms.ts';
 import { readDrain } from '../../../cli/drain/read.ts';
 import type { DrainedVm } from '../../../diagnosis/drain.ts';
-import { createKubeClient } from '../../../kube/client.ts';
+import { createKubeClient } from '../../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';

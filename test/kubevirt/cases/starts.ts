@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { until } from '../../../cli/demo/until.ts';
-import { createKubeClient } from '../../../kube/client.ts';
+import { createKubeClient } from '../../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { HostReport } from '../../../model/kubelet/report.ts';
+import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import { binary } from '../../real/control-plane.ts';
 import { type AgentReport, agentReport } from '../agent-report.ts';
 import { deviceCounts } from '../devices.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import type { HostReport } from '../../../model/kubelet/report.ts';
+import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import { type CoarseNeed, coarseFit, coarseNeedOf, countCheck, freeCpusOf } from '../../../model/placement/coarse.ts';
 import {
   fitMask,

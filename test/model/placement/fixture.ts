@@ -1,5 +1,5 @@
+import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import type { HostReport } from '../../../model/kubelet/report.ts';
 import { physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
 import {
   type NetworkNeed,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { HostReport } from '../../../model/kubelet/report.ts';
+import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import type { PlacementNeeds } from '../../../model/placement/needs.ts';
 import { lostPlaces, type Placement, placeOnFit } from '../../../model/placement/place.ts';
 import { type TriedChanges, tryChanges } from '../../../model/placement/tried-changes.ts';

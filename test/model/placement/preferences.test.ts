@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { HostReport } from '../../../model/kubelet/report.ts';
+import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import { PLACED_RESOURCE, PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE } from '../../../model/names.ts';
 import {
   formatPreferences,

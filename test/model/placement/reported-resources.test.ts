@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
+import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import { podRequestOf } from '../../../model/kubelet/pod-request.ts';
-import type { HostReport } from '../../../model/kubelet/report.ts';
 import type { PlacementNeeds } from '../../../model/placement/needs.ts';
 import { preparedHost, withFreeResources, withoutPods } from '../../../model/placement/needs.ts';
 import { judgeHost } from '../../../model/placement/verdict.ts';

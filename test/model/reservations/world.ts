@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { isWholeCores } from '../../../model/host.ts';
+import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import type { Kubelet } from '../../../model/kubelet/kubelet.ts';
-import type { HostReport } from '../../../model/kubelet/report.ts';
 import type { KubeletState } from '../../../model/kubelet/state.ts';
 import {
   alignsOrRefuses,

@@ -1,5 +1,6 @@
 import { type ClusterOptions, type DemoCluster, sidecarConfiguration } from '../../../cli/demo/cluster.ts';
-import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { createKubeClient } from '../../../kube/api-transport.ts';
+import type { KubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { NAMESPACE } from '../../../model/names.ts';
 import {

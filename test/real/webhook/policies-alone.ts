@@ -1,4 +1,5 @@
-import { createKubeClient, type KubeClient } from '../../../kube/client.ts';
+import { createKubeClient } from '../../../kube/api-transport.ts';
+import type { KubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
