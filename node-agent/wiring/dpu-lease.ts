@@ -3,7 +3,8 @@ import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { DpuLease, ovsProbe } from '../dpu-lease/dpu.ts';
 import { maintainDpuLease, releaseDpuLease } from '../dpu-lease/dpu-host.ts';
-import { announceHealth, HostDpuHealth } from '../dpu-lease/health.ts';
+import { announceHealth, announceWriters, HostDpuHealth } from '../dpu-lease/health.ts';
+import { readDpuRun } from '../dpu-lease/run.ts';
 import { TokenRenewal } from '../dpu-lease/token-renewal.ts';
 import { gateFilesIn } from '../gate/settings.ts';
 import { readObservedLease } from '../gate/state-file.ts';
@@ -36,7 +37,8 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   if (mode === 'dpu') {
     const probe = ovsProbe(config.ovsRundir);
     const wallClock = () => Date.now() + (client.clockOffset?.() ?? 0);
-    const dpuLease = new DpuLease({ ...parts, lease, timing, probe, wallClock });
+    const readRun = () => readDpuRun(config.ovsRundir);
+    const dpuLease = new DpuLease({ ...parts, lease, timing, probe, readRun, wallClock });
     const duty = { name: 'dpu-lease', run: (signal: AbortSignal) => dpuLease.run(signal) };
     return { duties: owns ? [duty, ...tokenDuties(parts)] : [], health: undefined };
   }
@@ -46,6 +48,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     timing,
     proof: owns ? 1 : renewalsBeyondRestarts(duration),
     whenUnknown: config.dpuUnknown,
+    ...(owns && { onWriter: announceWriters(parts) }),
     before: () => readObservedLease(gateFilesIn(config.runDir).state, bootId() || undefined),
     now: machineSeconds,
   });

@@ -31,6 +31,7 @@ const sighting = (more: Partial<DpuSighting> = {}): DpuSighting => ({
   uid: 'u1',
   dpuHost: true,
   looks: looksOf(['plumbline-node-agent']),
+  lost: [],
   waiting: [],
   ...more,
 });

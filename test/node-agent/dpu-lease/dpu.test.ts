@@ -51,6 +51,7 @@ describe('the renewals of a DPU, round by round', () => {
         probed();
         return unwell;
       },
+      readRun: () => undefined,
       log: logged.log,
       metrics,
       wallClock: () => Date.UTC(2026, 0, 1),

@@ -3,6 +3,7 @@ import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import type { DpuRestarts } from '../../../scheduler-plugin/controllers/dpu-restarts.ts';
 import { NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
@@ -26,12 +27,14 @@ describe('the node writer of the extender', () => {
     facts = {},
     verdict = { ready: true, state: 'alive', age: 3.4 },
     released = false,
+    restart = null,
     active = true,
     refuse = () => undefined,
   }: {
     readonly facts?: Partial<WrittenFacts>;
     readonly verdict?: DpuVerdict;
     readonly released?: boolean;
+    readonly restart?: ReturnType<DpuRestarts['conditionOf']>;
     readonly active?: boolean;
     readonly refuse?: (call: number) => Error | undefined;
   }) => {
@@ -53,9 +56,10 @@ describe('the node writer of the extender', () => {
     const logger = recordingLogger();
     const { log } = logger;
     const dpuHealth = { verdict: () => verdict, isReleased: () => released };
+    const restarts = { conditionOf: () => restart };
     const announced: string[] = [];
     const announce = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
-    writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, announce, log });
+    writer = new NodeWriter({ client, fleet, nodes, dpuHealth, restarts, active: () => active, announce, log });
     return { patches, logger, fleet, announced };
   };
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
