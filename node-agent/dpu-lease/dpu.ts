@@ -112,7 +112,9 @@ export class DpuLease {
     const { readRun, wallClock } = this.#deps;
     const reading = readRun();
     if (reading === undefined) return undefined;
-    const at = new Date(wallClock() - reading.ageSeconds * 1000).toISOString();
+    // A network's time is without its fraction of a second: one made just before the restart must be older.
+    const seconds = Math.ceil(wallClock() / 1000 - reading.ageSeconds);
+    const at = new Date(seconds * 1000).toISOString();
     const recorded = parseDpuRun(this.#lease?.metadata.annotations?.[DPU_RUN_ANNOTATION]);
     return nextRecord(recorded, reading.run, `${at.slice(0, 19)}Z`);
   }

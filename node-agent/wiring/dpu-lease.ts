@@ -12,6 +12,9 @@ import type { Duty } from '../lifecycle/duty.ts';
 import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { AgentParts } from './parts.ts';
 
+/** Of the API server's clock, as its responses show it. */
+const CLOCK_RESOLUTION_MILLISECONDS = 1000;
+
 export interface DpuLeaseDuties {
   readonly duties: readonly Duty[];
   /** The health of this host's DPU; undefined without a DPU or without the check. */
@@ -36,7 +39,10 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   }
   if (mode === 'dpu') {
     const probe = ovsProbe(config.ovsRundir);
-    const wallClock = () => Date.now() + (client.clockOffset?.() ?? 0);
+    const wallClock = () => {
+      const offset = client.clockOffset?.() ?? 0;
+      return Math.abs(offset) <= CLOCK_RESOLUTION_MILLISECONDS ? Date.now() : Date.now() + offset;
+    };
     const readRun = () => readDpuRun(config.ovsRundir);
     const dpuLease = new DpuLease({ ...parts, lease, timing, probe, readRun, wallClock });
     const duty = { name: 'dpu-lease', run: (signal: AbortSignal) => dpuLease.run(signal) };
