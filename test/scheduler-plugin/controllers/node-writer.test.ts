@@ -34,7 +34,7 @@ describe('the node writer of the extender', () => {
     readonly facts?: Partial<WrittenFacts>;
     readonly verdict?: DpuVerdict;
     readonly released?: boolean;
-    readonly restart?: ReturnType<DpuRestarts['conditionOf']>;
+    readonly restart?: ReturnType<DpuRestarts['conditionOf']> | 'unknown';
     readonly active?: boolean;
     readonly refuse?: (call: number) => Error | undefined;
   }) => {
@@ -56,7 +56,7 @@ describe('the node writer of the extender', () => {
     const logger = recordingLogger();
     const { log } = logger;
     const dpuHealth = { verdict: () => verdict, isReleased: () => released };
-    const restarts = { conditionOf: () => restart };
+    const restarts = { conditionOf: () => (restart === 'unknown' ? undefined : restart) };
     const announced: string[] = [];
     const announce = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
     writer = new NodeWriter({ client, fleet, nodes, dpuHealth, restarts, active: () => active, announce, log });
@@ -165,6 +165,26 @@ describe('the node writer of the extender', () => {
       assert.deepEqual(announced, announcement === undefined ? [] : [announcement]);
     });
   }
+
+  it('writes the condition DPURestarted with the time of the restart, and removes it at the end', async () => {
+    const restart = { at: '2026-11-29T10:00:00Z', reason: 'DPURebooted', message: 'its DPU’s reboot' };
+    const { lastHeartbeatTime: _, ...condition } = conditionOf(await written({ restart })) ?? {};
+    const { at, ...texts } = restart;
+    assert.deepEqual(condition, {
+      type: 'plumbline.dev/DPURestarted',
+      status: 'True',
+      lastTransitionTime: at,
+      ...texts,
+    });
+    assert.deepEqual(await written({ restart, facts: { dpuRestarted: at } }), [], 'it is not written again');
+    const earlier = { dpuRestarted: '2026-11-29T09:00:00Z' };
+    assert.equal(conditionOf(await written({ restart, facts: earlier }))?.['lastTransitionTime'], at);
+    assert.deepEqual(await written({ restart: 'unknown', facts: earlier }), [], 'not before the pods are known');
+    assert.deepEqual(conditionOf(await written({ restart: null, facts: earlier })), {
+      type: 'plumbline.dev/DPURestarted',
+      $patch: 'delete',
+    });
+  });
 
   it('writes both conditions of a node in one patch', async () => {
     const { patches, fleet } = stage({ facts: { dpuHost: true } });
