@@ -80,6 +80,7 @@ describe('the account of a DPU, on a real API server', function () {
         lease,
         timing,
         probe: async () => undefined,
+        readRun: () => undefined,
         log: recordingLogger().log,
         metrics: testMetrics(),
         wallClock: Date.now,
