@@ -1,3 +1,5 @@
+import { leasesPath } from '../../kube/cluster-view/leases.ts';
+import { RESOURCE_SLICES_PATH } from '../../kube/cluster-view/resource-slices.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { NAMESPACE } from '../../model/names.ts';
 
@@ -11,7 +13,7 @@ export const KINDS = {
   nodes: { path: '/api/v1/nodes', resource: 'nodes', optional: false },
   pods: { path: '/api/v1/pods', resource: 'pods of all namespaces', optional: false },
   leases: {
-    path: `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`,
+    path: leasesPath(NAMESPACE),
     resource: `leases in ${NAMESPACE}`,
     optional: true,
   },
@@ -35,7 +37,7 @@ export const KINDS = {
     resource: `deployments in ${NAMESPACE}`,
     optional: true,
   },
-  resourceslices: { path: '/apis/resource.k8s.io/v1/resourceslices', resource: 'resourceslices', optional: true },
+  resourceslices: { path: RESOURCE_SLICES_PATH, resource: 'resourceslices', optional: true },
 } as const;
 
 export type Kind = keyof typeof KINDS;

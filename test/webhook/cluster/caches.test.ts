@@ -164,9 +164,9 @@ describe('the cache of VMIs', () => {
 });
 
 describe('the Lease of the scheduler', () => {
-  const lease = (holderIdentity?: string | null) => ({
+  const lease = (holderIdentity?: string | null, renewTime = '2026-01-01T00:00:00.000000Z') => ({
     metadata: { name: 's', namespace: 'plumbline-system' },
-    spec: { holderIdentity },
+    spec: { holderIdentity, renewTime },
   });
   const stage = async (items: ReturnType<typeof lease>[], name = 's', held: string[] = []) => {
     const lists = scriptedLists({ [LEASES]: items }, held);
@@ -190,13 +190,15 @@ describe('the Lease of the scheduler', () => {
     }
   });
 
-  it('counts as renewed for 30 s after each write, by the clock of this process', async () => {
+  it('counts as renewed for 30 s after each renewal, by the clock of this process', async () => {
     const { lists, away } = await stage([lease('x')]);
     now += 30;
     assert.equal(away(), undefined);
     now += 1;
     assert.equal(away(), 'its leader has not renewed its Lease for 31 s');
     await lists.send(LEASES, 'MODIFIED', lease('x'));
+    assert.equal(away(), 'its leader has not renewed its Lease for 31 s', 'another field was written');
+    await lists.send(LEASES, 'MODIFIED', lease('x', '2026-01-01T00:00:31.000000Z'));
     assert.equal(away(), undefined);
     await lists.send(LEASES, 'DELETED', lease('x'));
     assert.equal(away(), 'no replica of it has ever led');
