@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { hostOfHolder, Leader, nodeLease } from '../../../kube/cluster-view/leases.ts';
+import { lease as leaseSchema } from '../../../kube/resources.ts';
 
 const election = (renewTime: string, holder = 'pod-1_0f3a', duration = 8) => ({ holder, renewTime, duration });
 
@@ -33,7 +34,8 @@ describe('the leader of an election', () => {
 
 describe('the Lease of a node', () => {
   it('has the prefix and the name of the node', () => {
-    const lease = (name?: string) => ({ metadata: { name }, spec: { renewTime: 'a', leaseDurationSeconds: 40 } });
+    const lease = (name?: string) =>
+      leaseSchema.parse({ metadata: { name }, spec: { renewTime: 'a', leaseDurationSeconds: 40 } });
     assert.deepEqual(nodeLease(lease('agent-n1'), 'agent-'), { node: 'n1', renewTime: 'a', duration: 40 });
     assert.deepEqual([nodeLease(lease('dpu-n1'), 'agent-'), nodeLease(lease(), 'agent-')], [undefined, undefined]);
   });
