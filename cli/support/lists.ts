@@ -2,8 +2,9 @@ import * as z from 'zod';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
+import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
-import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
@@ -74,8 +75,6 @@ export async function readOne<Item>(
   }
   throw new KubeError(0, 'BadAnswer', `${path}: the object does not have the expected form`);
 }
-
-export const NODE_TOPOLOGIES_PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
 
 /** @throws CliError if Plumbline is not installed; KubeError */
 export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<NodeTopology[]> {

@@ -1,21 +1,15 @@
 import * as z from 'zod';
-import {
-  dpuRestart,
-  type ExplainedMigration,
-  explainedMigration,
-  hasReadyReplica,
-  isDpuHost,
-} from '../../diagnosis/objects.ts';
+import { dpuRestart, type ExplainedMigration, explainedMigration, hasReadyReplica } from '../../diagnosis/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { type ElectionLease, electionLease, hostOfHolder, Leader, nodeLease } from '../../kube/cluster-view/leases.ts';
+import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
+import { conditionOf, factsOfNode, isDpuHost, writtenConditions } from '../../kube/cluster-view/nodes.ts';
 import { createResourceSliceReflector } from '../../kube/cluster-view/resource-slices.ts';
 import { agentLeaseKey, SilentAgents } from '../../kube/cluster-view/silent-agents.ts';
-import { factsOfNode } from '../../kube/node-facts.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
-import { createReportReflector } from '../../kube/report-reflector.ts';
-import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { type Lease, lease as leaseSchema, type Node, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, type AgentLease } from '../../model/lease/agent-health.ts';
-import { AGENT_READY_CONDITION, DPU_READY_CONDITION, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
+import { DPU_READY_CONDITION, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
@@ -213,17 +207,15 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
   return { moves, migrations };
 }
 
-function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
-  const conditionOf = (name: string) => status?.conditions?.find(({ type }) => type === name);
-  const condition = conditionOf(DPU_READY_CONDITION);
+function shownNode(node: Node) {
+  const condition = conditionOf(node, DPU_READY_CONDITION);
   return {
-    ...factsOfNode({ metadata, status }),
-    dpuHost: isDpuHost({ metadata }),
-    acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
-    agentReady: conditionOf(AGENT_READY_CONDITION)?.status,
-    dpuReady: condition?.status,
+    ...factsOfNode(node),
+    ...writtenConditions(node),
+    dpuHost: isDpuHost(node),
+    acceptsVms: node.metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
     dpuSince: condition?.lastTransitionTime ?? undefined,
-    dpuRestart: dpuRestart({ metadata, status: { conditions: status?.conditions ?? [] } }),
+    dpuRestart: dpuRestart(node),
     dpuMessage: condition?.message?.slice(0, MAX_CONDITION_CHARACTERS),
   };
 }

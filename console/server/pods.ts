@@ -3,6 +3,7 @@ import { bypassesOf } from '../../diagnosis/bypasses.ts';
 import { launcherState } from '../../diagnosis/launcher.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import type { LauncherState, VmState } from '../../diagnosis/state.ts';
+import { vmiOwner } from '../../diagnosis/vms.ts';
 import { list, name, word } from '../../kube/bounds.ts';
 import {
   hasEnded,
@@ -22,7 +23,6 @@ import { networkMadeAt } from '../../model/lease/dpu-run.ts';
 import { SCHEDULER } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive } from '../../model/placement/preferences.ts';
-import type { PodShape } from '../../model/shapes.ts';
 
 /** A pod with its progress. Container statuses are not read: tenants may write their messages. */
 export const watchedPod = podSchema.extend({
@@ -48,11 +48,11 @@ export function shownPod(pod: WatchedPod) {
   const rejected = rejectionOf(pod);
   const ended = hasEnded(phase) && rejected === undefined;
   if (metadata.uid === undefined || ended || isForgedMirror(pod)) return undefined;
-  const needs = readNeeds(pod, reducedNeedsOf);
+  const needs = readNeeds(() => reducedNeedsOf(pod));
   if (needs === undefined) return undefined;
   const node = spec.nodeName || undefined;
   const unscheduled = node === undefined ? schedulerMessage(pod) : undefined;
-  const vm = vmOf(pod);
+  const vm = vmiOwner(pod)?.name;
   const owns = isExclusive(needs) || needs.mask !== undefined;
   if (!owns && (unscheduled === undefined || (vm === undefined && !requestsManaged(pod)))) return undefined;
   const pending = isPending(pod);
@@ -89,7 +89,7 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
   const isRunning = status?.phase === 'Running' && spec.nodeName && metadata.deletionTimestamp === undefined;
   if (!isRunning) return { running: undefined, bypasses: [] };
   const { namespace = '', name = '' } = metadata;
-  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod as PodShape, needs);
+  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod, needs);
   return { running: status?.startTime ?? metadata.creationTimestamp ?? '', bypasses };
 }
 
@@ -100,7 +100,7 @@ function originOf({ labels, creationTimestamp = '' }: WatchedPod['metadata']) {
 /** Without its node, and without knowing whether its instance has a VM. */
 function launcherStateOf(pod: WatchedPod, vm: string | undefined): LauncherState {
   const { namespace = '', name = '' } = pod.metadata;
-  return launcherState({ namespace, name: vm ?? name, kind: undefined }, pod as PodShape);
+  return launcherState({ namespace, name: vm ?? name, kind: undefined }, pod);
 }
 
 export function waits(pod: ShownPod, refusal: string | undefined): boolean {
@@ -120,11 +120,6 @@ function rejectionOf({ status }: WatchedPod): string | undefined {
 function schedulerMessage(pod: WatchedPod): string | undefined {
   const attempt = unscheduledCondition(pod);
   return attempt && (attempt.message ?? '').slice(0, MAX_MESSAGE_CHARACTERS);
-}
-
-function vmOf({ metadata }: WatchedPod): string | undefined {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
-  return owner?.kind === 'VirtualMachineInstance' ? owner.name : undefined;
 }
 
 function isPending({ metadata, status }: WatchedPod): boolean {

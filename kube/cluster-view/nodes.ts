@@ -1,16 +1,27 @@
-import { resultOrNone } from '../model/json.ts';
-import { integralCpus } from '../model/quantity.ts';
-import type { NodeFacts } from '../model/report/check.ts';
-import type { Node } from './resources.ts';
+import { AGENT_READY_CONDITION, DPU_HOST_LABEL, DPU_READY_CONDITION } from '../../model/names.ts';
+import { wholeOrNone } from '../../model/quantity.ts';
+import type { NodeFacts } from '../../model/report/check.ts';
+import type { ConditionShape } from '../../model/shapes.ts';
+import type { Node } from '../resources.ts';
+
+export const NODES_PATH = '/api/v1/nodes';
 
 const ARCH_LABEL = 'kubernetes.io/arch';
+
+interface LabelledNode {
+  readonly metadata: Pick<Node['metadata'], 'labels'>;
+}
+
+/** A watched Node, whichever of its fields a program reads. */
+export interface WatchedNode extends LabelledNode {
+  readonly status?: { readonly conditions?: readonly ConditionShape[] | undefined } | undefined;
+}
 
 /** Extracts from a Node object the facts about its machine. Device plugins name their resources with a prefix. */
 export function factsOfNode({
   metadata,
   status,
-}: {
-  readonly metadata: Pick<Node['metadata'], 'labels'>;
+}: LabelledNode & {
   readonly status?: Pick<NonNullable<Node['status']>, 'capacity' | 'nodeInfo'> | undefined;
 }): NodeFacts {
   const devices = status?.capacity && Object.entries(status.capacity).filter(([resource]) => resource.includes('/'));
@@ -22,7 +33,19 @@ export function factsOfNode({
   };
 }
 
-/** Undefined if the text is not a quantity, or not whole. */
-export function wholeOrNone(quantity: string): number | undefined {
-  return resultOrNone(() => integralCpus(quantity));
+export const isDpuHost = ({ metadata }: LabelledNode): boolean => metadata.labels?.[DPU_HOST_LABEL] !== undefined;
+
+export function conditionOf(node: WatchedNode | undefined, type: string): ConditionShape | undefined {
+  return node?.status?.conditions?.find((condition) => condition.type === type);
 }
+
+/** The status of the conditions that the extender, or another component, writes. */
+export function writtenConditions(node: WatchedNode) {
+  return {
+    agentReady: conditionOf(node, AGENT_READY_CONDITION)?.status,
+    dpuReady: conditionOf(node, DPU_READY_CONDITION)?.status,
+  };
+}
+
+export const labelsOf = ({ metadata }: LabelledNode): ReadonlyMap<string, string> =>
+  new Map(Object.entries(metadata.labels ?? {}));

@@ -7,17 +7,6 @@ import type { ConditionShape, PodShape } from '../../model/shapes.ts';
 
 export const PODS_PATH = '/api/v1/pods';
 
-/** A watched pod, whichever of its fields a daemon reads. */
-export interface WatchedPod extends Omit<PodShape, 'status'> {
-  readonly status?:
-    | {
-        readonly qosClass?: string | undefined;
-        readonly conditions?: readonly ConditionShape[] | null | undefined;
-      }
-    | null
-    | undefined;
-}
-
 const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
 /** An MD5 sum, which no API server's uid is (pkg/kubelet/config/common.go). */
 const STATIC_UID = /^[0-9a-f]{32}$/;
@@ -29,7 +18,7 @@ export function kubeletUid({ uid, annotations = {} }: PodShape['metadata']): str
 }
 
 /** No kubelet takes a mirror pod that it has not made itself, and no one can make a pod a mirror pod later. */
-export function isForgedMirror({ metadata, spec }: WatchedPod): boolean {
+export function isForgedMirror({ metadata, spec }: Pick<PodShape, 'metadata' | 'spec'>): boolean {
   if (metadata.annotations?.[MIRROR_ANNOTATION] === undefined) return false;
   return !metadata.ownerReferences?.some(({ kind, name }) => kind === 'Node' && name === spec.nodeName);
 }
@@ -39,7 +28,7 @@ const ENDED = new Set(['Succeeded', 'Failed']);
 export const hasEnded = (phase: string | undefined): boolean => ENDED.has(phase ?? '');
 
 /** The condition that the scheduler writes when it finds no node. */
-export function unscheduledCondition({ status }: WatchedPod): ConditionShape | undefined {
+export function unscheduledCondition({ status }: Pick<PodShape, 'status'>): ConditionShape | undefined {
   return status?.conditions?.find((condition) => condition.type === 'PodScheduled' && condition.status === 'False');
 }
 
@@ -56,13 +45,10 @@ export function reducedNeedsOf(pod: PodShape): PlacementNeeds {
   return { ...needs, request: reducedRequest(request) };
 }
 
-/**
- * The API server has validated every quantity, so one that cannot be parsed has a form that is unknown here: the pod
- * then has no needs.
- */
-export function readNeeds<T extends PlacementNeeds>(pod: WatchedPod, read: (pod: PodShape) => T): T | undefined {
+/** A quantity that the API server has accepted and that cannot be parsed has a form that is unknown here: no needs. */
+export function readNeeds<T extends PlacementNeeds>(read: () => T): T | undefined {
   try {
-    return read({ ...pod, status: { qosClass: pod.status?.qosClass } });
+    return read();
   } catch (error) {
     if (error instanceof PlumblineError) return undefined;
     throw error;

@@ -1,49 +1,42 @@
 import { EventEmitter } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
-import type * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
 import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
+import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
+import {
+  conditionOf,
+  factsOfNode,
+  isDpuHost,
+  labelsOf,
+  NODES_PATH,
+  writtenConditions,
+} from '../../kube/cluster-view/nodes.ts';
+import { PODS_PATH } from '../../kube/cluster-view/pods.ts';
 import { createResourceSliceReflector } from '../../kube/cluster-view/resource-slices.ts';
 import { SilentAgents } from '../../kube/cluster-view/silent-agents.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
-import { factsOfNode } from '../../kube/node-facts.ts';
 import { nodeTopologyStatus, type PinningState } from '../../kube/node-topology.ts';
 import { type Change, cacheProblem, createReflector, type Reflector, type Watches } from '../../kube/reflector.ts';
-import { createReportReflector } from '../../kube/report-reflector.ts';
-import { type Lease, lease, node as nodeSchema } from '../../kube/resources.ts';
+import { type Lease, lease, type Node, node as nodeSchema } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, type AgentLease } from '../../model/lease/agent-health.ts';
 import { parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';
 import { isReleased } from '../../model/lease/repair.ts';
 import {
-  AGENT_READY_CONDITION,
-  DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
-  DPU_READY_CONDITION,
   DPU_RESTARTED_CONDITION,
   DPU_RUN_ANNOTATION,
   FULL_PCPUS_LABEL,
   NAMESPACE,
   THREADS_PER_CORE_LABEL,
 } from '../../model/names.ts';
-import type { NodeFacts } from '../../model/report/check.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { createSlices } from '../../runtime/time.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import type { ClusterState } from './cluster-state.ts';
-import type { DpuNode, LeaseView } from './dpu-health.ts';
+import type { LeaseView } from './dpu-health.ts';
 import { trustedShape } from './fleet.ts';
 import type { NeedsReader } from './pod-needs.ts';
 import { type ObservedPod, observedPod, type PodView, podViewOf, unreadablePodView } from './pod-view.ts';
-
-/** The facts that the extender writes on a Node, as the Node has them now. */
-export interface WrittenFacts extends NodeFacts, DpuNode {
-  readonly threadsPerCore: string | undefined;
-  readonly fullPcpus: string | undefined;
-  readonly labels: ReadonlyMap<string, string>;
-  readonly agentReady: string | undefined;
-  /** Since when the condition DPURestarted is True, RFC 3339; undefined: there is no such condition. */
-  readonly dpuRestarted: string | undefined;
-}
 
 export interface ClusterOptions {
   readonly client: KubeClient;
@@ -88,14 +81,14 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     });
     this.#nodes = createReflector({
       ...shared,
-      path: '/api/v1/nodes',
+      path: NODES_PATH,
       schema: nodeSchema,
       project: writtenFacts,
       onChange: (change) => this.#nodeChanged(change),
     });
     this.#pods = createReflector({
       ...shared,
-      path: '/api/v1/pods',
+      path: PODS_PATH,
       schema: observedPod,
       project: (pod): PodView | undefined => {
         this.emit('pod', pod);
@@ -170,7 +163,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     const query = { fieldSelector: 'status.phase=Pending,spec.nodeName!=' };
     const slices = createSlices();
     const listed = new Set<string>();
-    for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: CATCH_UP_PAGE_PODS, signal })) {
+    for await (const { items } of pagesOf({ client, path: PODS_PATH, query, page: CATCH_UP_PAGE_PODS, signal })) {
       for (const item of items ?? []) {
         await slices.run(() => {
           const pod = observedPod.safeParse(item);
@@ -198,18 +191,22 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   }
 }
 
-function writtenFacts({ metadata, status }: z.infer<typeof nodeSchema>): WrittenFacts {
-  const dpuRestarted = status?.conditions?.find(({ type }) => type === DPU_RESTARTED_CONDITION);
+/** The facts that the extender writes on a Node, as the Node has them now. */
+export type WrittenFacts = ReturnType<typeof writtenFacts>;
+
+function writtenFacts(node: Node) {
+  const { uid, labels } = node.metadata;
+  const dpuRestarted = conditionOf(node, DPU_RESTARTED_CONDITION);
   return {
-    uid: metadata.uid,
-    dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
-    threadsPerCore: metadata.labels?.[THREADS_PER_CORE_LABEL],
-    fullPcpus: metadata.labels?.[FULL_PCPUS_LABEL],
-    labels: new Map(Object.entries(metadata.labels ?? {})),
-    dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
-    agentReady: status?.conditions?.find(({ type }) => type === AGENT_READY_CONDITION)?.status,
+    uid,
+    dpuHost: isDpuHost(node),
+    threadsPerCore: labels?.[THREADS_PER_CORE_LABEL],
+    fullPcpus: labels?.[FULL_PCPUS_LABEL],
+    labels: labelsOf(node),
+    /** Since when the condition DPURestarted is True, RFC 3339; undefined: there is no such condition. */
     dpuRestarted: dpuRestarted && (dpuRestarted.lastTransitionTime ?? ''),
-    ...factsOfNode({ metadata, status }),
+    ...writtenConditions(node),
+    ...factsOfNode(node),
   };
 }
 

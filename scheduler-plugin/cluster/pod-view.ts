@@ -88,7 +88,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   const condition = node === undefined ? unscheduledCondition(pod) : undefined;
   const mayBeRefused = condition?.reason === 'Unschedulable' && isAskedAbout(pod, condition.message);
   if (sharesCpus(status) && !mayBeRefused && !(pending && node !== undefined)) return undefined;
-  const needs = readNeeds(pod, (readable) => reader.read(readable));
+  const needs = readNeeds(() => reader.read(pod));
   const counts = needs?.exclusive || mayBeRefused || (pending && needs?.dpu && node !== undefined);
   if (needs === undefined || !counts) return undefined;
   const { uid, namespace = '', name = '', resourceVersion = '', deletionTimestamp } = metadata;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { factsOfNode } from '../../kube/node-facts.ts';
+import { factsOfNode } from '../../kube/cluster-view/nodes.ts';
 import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, node, objectMeta, pod } from '../../kube/resources.ts';
 import { virtualMachine } from '../../kube/virtual-machines.ts';

@@ -7,8 +7,9 @@ describe('the slices of the CPU driver of DRA', () => {
   it('mark the nodes with at least one of them', async () => {
     const lists = scriptedLists({ [RESOURCE_SLICES_PATH]: [] });
     const marked = new Set<string>();
-    const slices = createResourceSliceReflector({ client: lists.client, log: silent, now: () => 0 }, (node, isMarked) =>
-      isMarked ? marked.add(node) : marked.delete(node),
+    const slices = createResourceSliceReflector(
+      { client: lists.client, log: silent, now: () => 0 },
+      (node, isMarked) => (isMarked ? marked.add(node) : marked.delete(node)),
     );
     const running = new AbortController();
     void slices.run(running.signal);

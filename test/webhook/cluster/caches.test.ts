@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cacheProblem, type Watches } from '../../../kube/reflector.ts';
+import { cacheProblem, type Watches, type WatchOptions } from '../../../kube/reflector.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
@@ -9,7 +9,7 @@ import {
   createNetworkContextCache,
   createVmiCache,
 } from '../../../webhook/cluster/cluster-view.ts';
-import { type CacheOptions, createNodeCache } from '../../../webhook/cluster/node-cache.ts';
+import { createNodeCache } from '../../../webhook/cluster/node-cache.ts';
 import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
 import { type ScriptedLists, scriptedLists, settle } from '../../kube/scripted-api.ts';
 import { silent } from '../../support/logger.ts';
@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => running.abort());
 
-const optionsOf = ({ client }: ScriptedLists): CacheOptions => ({ client, log: silent, now: () => now });
+const optionsOf = ({ client }: ScriptedLists): WatchOptions => ({ client, log: silent, now: () => now });
 
 async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
   for (const watch of Object.values(cache.watches)) void watch.run(running.signal);
@@ -43,8 +43,8 @@ async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
 describe('a cache of a kind that may not be installed', () => {
   for (const [what, create, held] of [
     ['network definitions', createNadCache, NADS],
-    ['Kube-OVN’s subnets', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
-    ['Kube-OVN’s VLANs', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
+    ['Kube-OVN’s subnets', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
+    ['Kube-OVN’s VLANs', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
     ['VMIs', createVmiCache, VMIS],
   ] as const) {
     it(`${what}: is synced when this is known`, async () => {
