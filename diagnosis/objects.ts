@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { listOrNone, message, name, reason, uid, word } from '../kube/bounds.ts';
-import { conditionOf, type WatchedNode } from '../kube/cluster-view/nodes.ts';
+import { nodeCondition, type WatchedNode } from '../kube/cluster-view/nodes.ts';
 import {
   affinity,
   connectionWrites,
@@ -109,13 +109,13 @@ export const DEAD_DPU = 'its lease has expired';
 
 /** Why the DPU is dead, from the condition that the extender or another component writes; undefined unless it is. */
 export function deadDpu(node: WatchedNode | undefined): string | undefined {
-  const { status, message = DEAD_DPU } = conditionOf(node, DPU_READY_CONDITION) ?? {};
+  const { status, message = DEAD_DPU } = nodeCondition(node, DPU_READY_CONDITION) ?? {};
   return status === 'False' ? message : undefined;
 }
 
 /** The last restart of a node's DPU while pods have lost their network by it: from the extender's condition. */
 export function dpuRestart(node: WatchedNode | undefined): LossOfNetworks | undefined {
-  const { status, lastTransitionTime: at, message } = conditionOf(node, DPU_RESTARTED_CONDITION) ?? {};
+  const { status, lastTransitionTime: at, message } = nodeCondition(node, DPU_RESTARTED_CONDITION) ?? {};
   return status !== 'True' || at == null ? undefined : { at, text: message ?? `its DPU’s restart at ${at}` };
 }
 

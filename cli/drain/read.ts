@@ -5,7 +5,7 @@ import { type ExplainedPod, explainedPod, explainedVm, explainedVmi } from '../.
 import { vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
 import { word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { hasEnded, PODS_PATH } from '../../kube/cluster-view/pods.ts';
+import { isFinalPhase, PODS_PATH } from '../../kube/cluster-view/pods.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { isLauncher } from '../../model/launcher/recognize.ts';
 import { readTerms } from '../explain/search.ts';
@@ -55,7 +55,7 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
   const without = new Set(names);
   const reported = hostsOf(topologies);
   const silent = agents?.silent ?? new Set<string>();
-  const launchers = onNodes.flat().filter((pod) => isLauncher(pod.metadata) && !hasEnded(pod.status?.phase));
+  const launchers = onNodes.flat().filter((pod) => isLauncher(pod.metadata) && !isFinalPhase(pod.status?.phase));
   const objects = await readObjects(client, launchers);
   const vms = vmsOf({ ...objects, nodes, hosts: reported.hosts, silent, now }).filter(({ state, launchers: own }) => {
     const guest = own.find(({ metadata }) => metadata.uid === state.launcher);
@@ -73,7 +73,7 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
     podsOn(node) {
       const earlier = read.get(node);
       if (earlier !== undefined || read.size >= MAX_READ_NODES) return earlier ?? Promise.resolve(undefined);
-      const pods = readPods(client, node).then((list) => list.filter(({ status }) => !hasEnded(status?.phase)));
+      const pods = readPods(client, node).then((list) => list.filter(({ status }) => !isFinalPhase(status?.phase)));
       read.set(node, pods);
       return pods;
     },

@@ -3,7 +3,7 @@ import { dpuRestart, type ExplainedMigration, explainedMigration, hasReadyReplic
 import type { KubeClient } from '../../kube/client.ts';
 import { type ElectionLease, electionLease, hostOfHolder, Leader, nodeLease } from '../../kube/cluster-view/leases.ts';
 import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
-import { conditionOf, factsOfNode, isDpuHost, writtenConditions } from '../../kube/cluster-view/nodes.ts';
+import { factsOfNode, isDpuHost, nodeCondition, writtenConditions } from '../../kube/cluster-view/nodes.ts';
 import { createResourceSliceReflector } from '../../kube/cluster-view/resource-slices.ts';
 import { agentLeaseKey, SilentAgents } from '../../kube/cluster-view/silent-agents.ts';
 import { cacheProblem, createReflector } from '../../kube/reflector.ts';
@@ -208,7 +208,7 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
 }
 
 function shownNode(node: Node) {
-  const condition = conditionOf(node, DPU_READY_CONDITION);
+  const condition = nodeCondition(node, DPU_READY_CONDITION);
   return {
     ...factsOfNode(node),
     ...writtenConditions(node),

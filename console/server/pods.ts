@@ -6,7 +6,7 @@ import type { LauncherState, VmState } from '../../diagnosis/state.ts';
 import { vmiOwner } from '../../diagnosis/vms.ts';
 import { list, name, word } from '../../kube/bounds.ts';
 import {
-  hasEnded,
+  isFinalPhase,
   isForgedMirror,
   kubeletUid,
   readNeeds,
@@ -46,7 +46,7 @@ export function shownPod(pod: WatchedPod) {
   const { metadata, spec } = pod;
   const { phase, nominatedNodeName } = pod.status ?? {};
   const rejected = rejectionOf(pod);
-  const ended = hasEnded(phase) && rejected === undefined;
+  const ended = isFinalPhase(phase) && rejected === undefined;
   if (metadata.uid === undefined || ended || isForgedMirror(pod)) return undefined;
   const needs = readNeeds(() => reducedNeedsOf(pod));
   if (needs === undefined) return undefined;

@@ -1,4 +1,4 @@
-import { type NodeShape, NodeShapes } from '../../kube/cluster-view/node-topologies.ts';
+import { NodeShapes, type SharedShape } from '../../kube/cluster-view/node-topologies.ts';
 import {
   cpuOwners,
   type NodeTopologyStatus,
@@ -19,7 +19,7 @@ interface Shape {
 
 export interface Report {
   /** Undefined for a report that contradicts itself. */
-  readonly shape: NodeShape<Shape> | undefined;
+  readonly shape: SharedShape<Shape> | undefined;
   readonly assignments: readonly (Pick<NodeTopologyStatus['assignments'][number], 'podUID' | 'container' | 'cpus'> & {
     readonly pod: string | undefined;
   })[];

@@ -40,7 +40,7 @@ export function createReportReflector(
   });
 }
 
-export type NodeShape<T> = T & {
+export type SharedShape<T> = T & {
   readonly id: number;
   /** Equal for equal nodes. */
   readonly key: string;
@@ -52,7 +52,7 @@ export type NodeShape<T> = T & {
  */
 export class NodeShapes<T extends object> {
   readonly #prepare: (withoutPods: NodeTopologyStatus) => T;
-  readonly #shapes = new Map<string, { readonly shape: NodeShape<T>; users: number }>();
+  readonly #shapes = new Map<string, { readonly shape: SharedShape<T>; users: number }>();
   #lastId = 0;
 
   /** @param prepare what to share, from the report of a node without pods */
@@ -61,7 +61,7 @@ export class NodeShapes<T extends object> {
   }
 
   /** Return it with `release`. @throws HostError if the report contradicts itself; ParseError */
-  take(status: NodeTopologyStatus): NodeShape<T> {
+  take(status: NodeTopologyStatus): SharedShape<T> {
     const withoutPods = reportWithoutPods(status);
     const key = JSON.stringify(withoutPods);
     let entry = this.#shapes.get(key);
@@ -73,7 +73,7 @@ export class NodeShapes<T extends object> {
     return entry.shape;
   }
 
-  release({ key }: NodeShape<T>): void {
+  release({ key }: SharedShape<T>): void {
     const entry = this.#shapes.get(key);
     if (entry !== undefined && --entry.users === 0) this.#shapes.delete(key);
   }

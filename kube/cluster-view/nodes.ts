@@ -35,15 +35,15 @@ export function factsOfNode({
 
 export const isDpuHost = ({ metadata }: LabelledNode): boolean => metadata.labels?.[DPU_HOST_LABEL] !== undefined;
 
-export function conditionOf(node: WatchedNode | undefined, type: string): ConditionShape | undefined {
+export function nodeCondition(node: WatchedNode | undefined, type: string): ConditionShape | undefined {
   return node?.status?.conditions?.find((condition) => condition.type === type);
 }
 
 /** The status of the conditions that the extender, or another component, writes. */
 export function writtenConditions(node: WatchedNode) {
   return {
-    agentReady: conditionOf(node, AGENT_READY_CONDITION)?.status,
-    dpuReady: conditionOf(node, DPU_READY_CONDITION)?.status,
+    agentReady: nodeCondition(node, AGENT_READY_CONDITION)?.status,
+    dpuReady: nodeCondition(node, DPU_READY_CONDITION)?.status,
   };
 }
 

@@ -25,7 +25,7 @@ export function isForgedMirror({ metadata, spec }: Pick<PodShape, 'metadata' | '
 
 const ENDED = new Set(['Succeeded', 'Failed']);
 
-export const hasEnded = (phase: string | undefined): boolean => ENDED.has(phase ?? '');
+export const isFinalPhase = (phase: string | undefined): boolean => ENDED.has(phase ?? '');
 
 /** The condition that the scheduler writes when it finds no node. */
 export function unscheduledCondition({ status }: Pick<PodShape, 'status'>): ConditionShape | undefined {

@@ -4,11 +4,11 @@ import type { KubeClient } from '../../kube/client.ts';
 import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
 import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
 import {
-  conditionOf,
   factsOfNode,
   isDpuHost,
   labelsOf,
   NODES_PATH,
+  nodeCondition,
   writtenConditions,
 } from '../../kube/cluster-view/nodes.ts';
 import { PODS_PATH } from '../../kube/cluster-view/pods.ts';
@@ -196,7 +196,7 @@ export type WrittenFacts = ReturnType<typeof writtenFacts>;
 
 function writtenFacts(node: Node) {
   const { uid, labels } = node.metadata;
-  const dpuRestarted = conditionOf(node, DPU_RESTARTED_CONDITION);
+  const dpuRestarted = nodeCondition(node, DPU_RESTARTED_CONDITION);
   return {
     uid,
     dpuHost: isDpuHost(node),

@@ -1,4 +1,4 @@
-import { NodeShapes, type NodeShape as SharedShape } from '../../kube/cluster-view/node-topologies.ts';
+import { NodeShapes, type SharedShape } from '../../kube/cluster-view/node-topologies.ts';
 import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';

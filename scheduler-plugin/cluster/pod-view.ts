@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { name, uid, word } from '../../kube/bounds.ts';
 import {
-  hasEnded,
+  isFinalPhase,
   isForgedMirror,
   kubeletUid,
   readNeeds,
@@ -80,7 +80,7 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   const { metadata, spec } = pod;
   const status: Status = pod.status ?? {};
   const phase = status.phase ?? 'Pending';
-  const terminal = hasEnded(phase);
+  const terminal = isFinalPhase(phase);
   const rejected = phase === 'Failed' && ADMISSION.test(status.reason ?? '') ? status.reason : undefined;
   if (metadata.uid === undefined || (terminal && rejected === undefined) || isForgedMirror(pod)) return undefined;
   const node = filled(spec.nodeName);
@@ -146,7 +146,7 @@ export function unreadablePodView(object: unknown, before: PodView | undefined):
   if (raw === undefined) return before;
   const { metadata, spec, status } = raw;
   const node = filled(spec.nodeName);
-  if (hasEnded(status.phase)) return undefined;
+  if (isFinalPhase(status.phase)) return undefined;
   const current = {
     version: metadata.resourceVersion,
     node,
