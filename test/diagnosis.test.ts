@@ -17,12 +17,12 @@ import { KINDS, type Kind } from '../console/server/kinds.ts';
 import { REASONS, type Reason } from '../diagnosis/reasons.ts';
 import { commandText, type Remedy } from '../diagnosis/remedy.ts';
 import { nodeTopologyStatus } from '../kube/node-topology.ts';
-import { createObjectsApi } from './cli/objects-api.ts';
-import { parseOutput } from './cli/output-schema.ts';
-import { LAUNCHER, NOW, STATE_TABLE, type StateCase } from './cli/state-table.ts';
-import { createMemoryApi } from './console/memory-api.ts';
+import { createObjectsApi } from './cli/objects-api-stand-in.ts';
+import { createMemoryApi } from './console/memory-api-stand-in.ts';
+import { LAUNCHER, NOW, STATE_TABLE, type StateCase } from './diagnosis/state-table-fixture.ts';
 import { eventually } from './support/eventually.ts';
 import { silent } from './support/logger.ts';
+import { parseOutput } from './support/output-schema.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 

@@ -9,14 +9,22 @@ import { COMMANDS, runProgram } from '../../cli/program.ts';
 import { createProgress, print } from '../../cli/support/output.ts';
 import { watch } from '../../cli/support/watch.ts';
 import { KubeError } from '../../kube/client.ts';
-import { HOSTILE, LONG, strangeIn, textPaths, withEachText, withEveryText, withTexts } from '../cli/hostile-texts.ts';
-import { kubeconfigOf } from '../cli/kubeconfig.ts';
-import { createObjectsApi, type Objects } from '../cli/objects-api.ts';
+import { createObjectsApi, type Objects } from '../cli/objects-api-stand-in.ts';
 import { buildCli, plumbline } from '../cli/run.ts';
-import { NOW, STATE_TABLE } from '../cli/state-table.ts';
+import { NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';
 import { listenOnLoopback } from '../real/processes.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
+import { kubeconfigOf } from '../support/kubeconfig.ts';
+import {
+  HOSTILE,
+  LONG,
+  strangeIn,
+  textPaths,
+  withEachText,
+  withEveryText,
+  withTexts,
+} from './hostile-texts-fixture.ts';
 
 /** Bytes that a command may print about one VM and one node, if texts of others are long. */
 const MAX_OUTPUT_BYTES = 64 * 1024;

@@ -8,8 +8,8 @@ import { parse, stringify } from 'yaml';
 import { COMMANDS } from '../../cli/program.ts';
 import { listenOnLoopback } from '../real/processes.ts';
 import { tempDirectories } from '../support/files.ts';
+import { kubeconfigOf } from '../support/kubeconfig.ts';
 import { useCluster } from './cluster-fixture.ts';
-import { kubeconfigOf } from './kubeconfig.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './run.ts';
 
 /** The answer of a case's API server to every request. */

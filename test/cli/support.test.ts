@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { listenOnLoopback } from '../real/processes.ts';
 import { tempDirectories } from '../support/files.ts';
-import { kubeconfigOf } from './kubeconfig.ts';
+import { kubeconfigOf } from '../support/kubeconfig.ts';
 import { buildCli, plumbline } from './run.ts';
 
 /** Seconds: twice the timeout, and the start of a process on a busy machine. */

@@ -4,8 +4,8 @@ import { parseCpus } from '../../console/data/shape.ts';
 import { KubeError } from '../../kube/client.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { needs } from '../support/parts.ts';
-import { accessibilityFaults, useBrowser } from './browser.ts';
-import { inventNode } from './cluster.ts';
+import { accessibilityFaults, useBrowser } from './browser-stage.ts';
+import { inventNode } from './cluster-fixture.ts';
 import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './fixture.ts';
 
 const FIRST = 'worker-0.east.example.internal';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { needs } from '../support/parts.ts';
-import { useBrowser } from './browser.ts';
+import { useBrowser } from './browser-stage.ts';
 import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
-import { CONTROL_PLANE, dressed, SILENT_NODE, WITH_DPU } from './scene.ts';
+import { CONTROL_PLANE, dressed, SILENT_NODE, WITH_DPU } from './scene-fixture.ts';
 
 const NODES = 501;
 const VMS = 1657;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { openBrowser, openPage } from '../console/browser.ts';
+import { openBrowser, openPage } from '../console/browser-stage.ts';
 import { buildOnce, dist } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 

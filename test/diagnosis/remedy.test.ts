@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { type Command, commandText } from '../../diagnosis/remedy.ts';
 import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { useCluster } from '../cli/cluster-fixture.ts';
-import { commandsOfTable, shell } from '../cli/remedy-commands.ts';
-import { NODE, NODE_2 } from '../cli/state-table.ts';
 import { needs } from '../support/parts.ts';
+import { commandsOfTable, shell } from './remedy-commands-fixture.ts';
+import { NODE, NODE_2 } from './state-table-fixture.ts';
 
 /** KubeVirt's command is missing here: the forms that are used, from its help text. */
 const VIRTCTL: readonly RegExp[] = [

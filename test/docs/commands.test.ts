@@ -4,11 +4,11 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { FixtureCluster } from '../cli/cluster-fixture.ts';
-import { contradictedPrediction } from '../cli/contradicted-prediction.ts';
-import { createDocsCluster } from '../cli/docs-cluster.ts';
+import { contradictedPrediction } from '../cli/contradicted-prediction-fixture.ts';
 import { buildCli, PROGRAM } from '../cli/run.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
+import { createDocsCluster } from './commands-stage.ts';
 
 /** A command line of a guide, with the result that the guide shows. */
 interface DocCommand {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { ovsStatusData } from '../../cli/ovs/run.ts';
 import { vmStatusData } from '../../cli/vm/run.ts';
-import { OUTPUT_SCHEMAS, parseOutput } from '../cli/output-schema.ts';
+import { OUTPUT_SCHEMAS, parseOutput } from '../support/output-schema.ts';
 
 const accept = (name: string, data: unknown) => void parseOutput(name, data);
 

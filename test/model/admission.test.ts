@@ -16,7 +16,7 @@ import {
   kind,
   launcher,
   ordinary,
-} from './admission/facts.ts';
+} from './admission/fixture.ts';
 
 const EAST = { [NETWORKS_ANNOTATION]: 'east' };
 /** A launcher that asks for whole cores and has these annotations. */

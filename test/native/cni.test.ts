@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { type Question, QuestionReader } from '../../node-agent/gate/protocol.ts';
 import { skipFor, skipWithout } from '../support/parts.ts';
-import { GATED, type GateResult, useGate, writeState } from './gate.ts';
+import { GATED, type GateResult, useGate, writeState } from './gate-stage.ts';
 
 /** Values in a configuration; JSON.parse decides which of them are JSON. */
 const VALUES = [

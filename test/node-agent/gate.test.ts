@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { createGateFixture, type GateFixture, PASS, writeState } from '../native/gate.ts';
+import { createGateFixture, type GateFixture, PASS, writeState } from '../native/gate-stage.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { DEAD, type GateAgent, startGateAgent } from './gate/agent-stand-in.ts';
 import { eventually } from './support.ts';

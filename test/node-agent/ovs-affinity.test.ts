@@ -13,7 +13,7 @@ import { AffinityEvents } from '../../node-agent/ovs-affinity/reporting.ts';
 import { CgroupTree, type ContainerCpus } from '../../node-agent/processes/cgroup-tree.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
 import { needs, skipFor, skipWithout } from '../support/parts.ts';
-import { DAEMONS, type MonitoredOvs, startMonitoredOvs } from './ovs-affinity/monitored-ovs.ts';
+import { DAEMONS, type MonitoredOvs, startMonitoredOvs } from './ovs-affinity/monitored-ovs-stage.ts';
 import { makePodCgroup, watchMasks } from './ovs-affinity/real-stage.ts';
 import {
   all,

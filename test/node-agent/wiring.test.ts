@@ -14,7 +14,7 @@ import { createGateDuties, stateOf } from '../../node-agent/wiring/gate.ts';
 import type { AgentParts, HostParts } from '../../node-agent/wiring/parts.ts';
 import { createOvsDuty } from '../../node-agent/wiring/thread-affinity.ts';
 import { ConfigError } from '../../runtime/config.ts';
-import { GATED, PASS, useGate } from '../native/gate.ts';
+import { GATED, PASS, useGate } from '../native/gate-stage.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { createFakeApi } from './api-stand-in.ts';
 import { machine, rest, settableView } from './ovs-affinity/stage.ts';

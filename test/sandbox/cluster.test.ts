@@ -8,7 +8,7 @@ import type { Components } from '../../sandbox/api-server/schema-check.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { needs, pathOf } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { COMPONENTS } from './openapi/real-components.ts';
+import { COMPONENTS } from './api-server/openapi-stage.ts';
 import { podOf, TOKEN, temporaryDirectory, useApiServer, vmOf } from './support.ts';
 
 const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;

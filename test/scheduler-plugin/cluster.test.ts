@@ -7,7 +7,7 @@ import { ClusterState } from '../../scheduler-plugin/cluster/cluster-state.ts';
 import type { LeaseView } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import { createMaskedVms, type MaskedInstance } from '../../scheduler-plugin/cluster/masked-vms.ts';
 import { NeedsReader } from '../../scheduler-plugin/cluster/pod-needs.ts';
-import { createApi, type ListCall } from '../kube/scripted-api.ts';
+import { createApi, type ListCall } from '../kube/scripted-api-stand-in.ts';
 import { silent } from '../support/logger.ts';
 import { until } from '../support/until.ts';
 import { onNode, owned, podOf, statusOf, withUid } from './extender-fixture.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../webhook/cluster/cluster-view.ts';
 import { type CacheOptions, createNodeCache } from '../../webhook/cluster/node-cache.ts';
 import { createSchedulerLease } from '../../webhook/cluster/scheduler-lease.ts';
-import { type ScriptedLists, scriptedLists, settle } from '../kube/scripted-api.ts';
+import { type ScriptedLists, scriptedLists, settle } from '../kube/scripted-api-stand-in.ts';
 import { silent } from '../support/logger.ts';
 
 const NAMESPACES = '/api/v1/namespaces';

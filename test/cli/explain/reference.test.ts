@@ -6,8 +6,8 @@ import { parseReference } from '../../../cli/explain/reference.ts';
 import { CliError, EXIT } from '../../../cli/support/exit-status.ts';
 import { listenOnLoopback } from '../../real/processes.ts';
 import { tempDirectories } from '../../support/files.ts';
+import { kubeconfigOf } from '../../support/kubeconfig.ts';
 import { useCluster } from '../cluster-fixture.ts';
-import { kubeconfigOf } from '../kubeconfig.ts';
 import { buildCli, plumbline } from '../run.ts';
 
 describe('arguments of plumbline explain', function () {

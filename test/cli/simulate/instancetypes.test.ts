@@ -8,7 +8,7 @@ import { hypothetical, inventNodes } from '../../../cli/simulate/scene.ts';
 import { simulate } from '../../../cli/simulate/simulate.ts';
 import { CliError } from '../../../cli/support/exit-status.ts';
 import { tempDirectories } from '../../support/files.ts';
-import { createObjectsApi } from '../objects-api.ts';
+import { createObjectsApi } from '../objects-api-stand-in.ts';
 
 const LARGE = {
   cpu: { guest: 8, dedicatedCPUPlacement: true, isolateEmulatorThread: true },

@@ -7,7 +7,7 @@ import { simulate } from '../../../cli/simulate/simulate.ts';
 import type { ClusterAccess } from '../../../cli/support/cluster.ts';
 import { explainedPod } from '../../../diagnosis/objects.ts';
 import { REPORT } from '../cluster-fixture.ts';
-import { createObjectsApi, type Objects } from '../objects-api.ts';
+import { createObjectsApi, type Objects } from '../objects-api-stand-in.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
 const ago = (seconds: number) => new Date(NOW - seconds * 1000).toISOString().replace('Z', '000Z');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readElection, SCHEDULER_LEASE } from '../../../cli/extender/ask.ts';
 import { readAgentLeases } from '../../../cli/support/lists.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { createObjectsApi } from '../objects-api.ts';
+import { createObjectsApi } from '../objects-api-stand-in.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
 const lease = (name: string, holderIdentity: string) => ({

@@ -4,7 +4,7 @@ import { readMachine, topologyData } from '../../../cli/topology/machine.ts';
 import { machineLines } from '../../../cli/topology/run.ts';
 import { type RecordedMachine, writeMachine } from '../../hardware/machine-tree.ts';
 import { tempDirectories } from '../../support/files.ts';
-import { parseOutput } from '../output-schema.ts';
+import { parseOutput } from '../../support/output-schema.ts';
 
 const alone = (count: number) => ({
   core: Array.from({ length: count }, (_, id) => id),

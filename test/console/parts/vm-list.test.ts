@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import { needs } from '../../support/parts.ts';
-import { accessibilityFaults, useBrowser } from '../browser.ts';
+import { accessibilityFaults, useBrowser } from '../browser-stage.ts';
 import { type ConsoleUnderTest, consoleOf } from '../fixture.ts';
-import { dressed, SWITCH_NODE, WITH_DPU } from '../scene.ts';
+import { dressed, SWITCH_NODE, WITH_DPU } from '../scene-fixture.ts';
 
 /** Names of the rows whose cells do not fit into them. */
 const CUT_ROWS = `[...document.querySelectorAll('.grid-body .row')]

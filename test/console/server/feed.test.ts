@@ -7,8 +7,7 @@ import type { WireRecord } from '../../../console/data/wire.ts';
 import { KubeError } from '../../../kube/client.ts';
 import { AGENT_READY_CONDITION, NAMESPACE } from '../../../model/names.ts';
 import { podOf, statusOf, withUid } from '../../scheduler-plugin/extender-fixture.ts';
-import { launcher } from '../cluster.ts';
-import { type Listener, listen } from '../events.ts';
+import { launcher } from '../cluster-fixture.ts';
 import {
   type ConsoleFixture,
   type ConsoleUnderTest,
@@ -18,6 +17,7 @@ import {
   unscheduled,
   waitingPod,
 } from '../fixture.ts';
+import { type Listener, listen } from '../support.ts';
 
 const isReady = ({ event }: { readonly event: string }) => event === 'ready';
 const isRecords = ({ event }: { readonly event: string }) => event === 'message';

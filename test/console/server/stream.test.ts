@@ -3,7 +3,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { EventStream, type StreamOptions } from '../../../console/server/stream.ts';
 import { listenOnLoopback } from '../../real/processes.ts';
-import { type Listener, listen } from '../events.ts';
+import { type Listener, listen } from '../support.ts';
 
 /** A feed with content from the test. */
 function feedOf() {

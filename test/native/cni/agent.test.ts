@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../support/until.ts';
-import { GATED, useAgent, useGate, writeState } from '../gate.ts';
+import { GATED, useAgent, useGate, writeState } from '../gate-stage.ts';
 
 const STATE = 'DPU Not Ready: as last known';
 

@@ -3,7 +3,15 @@ import { chmodSync, chownSync, copyFileSync, existsSync, readFileSync, writeFile
 import { join } from 'node:path';
 import { eventually } from '../../support/eventually.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { GATED, type GateFixture, type GateResult, type SystemCall, useAgent, useGate, writeState } from '../gate.ts';
+import {
+  GATED,
+  type GateFixture,
+  type GateResult,
+  type SystemCall,
+  useAgent,
+  useGate,
+  writeState,
+} from '../gate-stage.ts';
 
 const VERSIONS = '{"cniVersion":"1.1.0","supportedVersions":["0.3.0","0.3.1","0.4.0","1.0.0","1.1.0"]}\n';
 /** The state file refuses an ADD with this code. */

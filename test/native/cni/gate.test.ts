@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { fuzzGate } from '../fuzz.ts';
-import { PASS, useAgent, useGate, writeState } from '../gate.ts';
+import { PASS, useAgent, useGate, writeState } from '../gate-stage.ts';
+import { fuzzGate } from '../support.ts';
 
 const MIB = 1024 * 1024;
 const wrapping = (type: string) => ({ cniVersion: '1.0.0', name: 'net', type: 'plumbline-gate', delegate: { type } });

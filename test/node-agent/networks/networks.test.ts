@@ -8,7 +8,7 @@ import { mock } from 'node:test';
 import { Networks } from '../../../node-agent/networks/networks.ts';
 import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
 import { needs, skipFor } from '../../support/parts.ts';
-import { type RealOvs, startRealOvs } from '../real-ovs.ts';
+import { type RealOvs, startRealOvs } from '../ovs-stage.ts';
 import { eventually, twoCells as host, recordingLogger, tempDirectories } from '../support.ts';
 
 /** Ends of veth pairs that are ports of Open vSwitch. A link has a carrier while its other end is up. */

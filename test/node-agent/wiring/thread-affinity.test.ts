@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { needs, skipWithout } from '../../support/parts.ts';
 import { FakeKubelet } from '../kubelet-stand-in.ts';
-import { DAEMONS, isAlive, type MonitoredOvs, startMonitoredOvs } from '../ovs-affinity/monitored-ovs.ts';
+import { DAEMONS, isAlive, type MonitoredOvs, startMonitoredOvs } from '../ovs-affinity/monitored-ovs-stage.ts';
 import { watchMasks } from '../ovs-affinity/real-stage.ts';
 import { all, cpus, first, rest } from '../ovs-affinity/stage.ts';
 import { allowedLists, eventually, tempDirectories } from '../support.ts';
 
-const PROGRAM = join(import.meta.dirname, '../ovs-affinity/program.ts');
+const PROGRAM = join(import.meta.dirname, '../ovs-affinity/program-stage.ts');
 
 /** The agent in its own process, with the default flags, next to a real Open vSwitch. */
 describe('a real Open vSwitch, sampled each millisecond, while the agent ends or is updated and containers own CPUs', function () {

@@ -5,8 +5,8 @@ import type { Components } from '../../../sandbox/api-server/schema-check.ts';
 import { type ControlPlane, startControlPlane } from '../../real/control-plane.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { needs } from '../../support/parts.ts';
-import { COMPONENTS, realComponents } from '../openapi/real-components.ts';
 import { PODS, podOf, useApiServer, vmOf } from '../support.ts';
+import { COMPONENTS, realComponents } from './openapi-stage.ts';
 
 const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;
 

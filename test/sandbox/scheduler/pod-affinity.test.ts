@@ -8,7 +8,7 @@ import {
   affinityOf,
   LABELS_OF_NAMESPACES,
   LABELS_OF_NODES,
-} from '../pod-affinity-cases.ts';
+} from './pod-affinity-fixture.ts';
 
 const nodeOf = (name: string) => ({ metadata: { name, labels: LABELS_OF_NODES[name] } }) as unknown as KubeNode;
 const podOf = (pod: AffinityPod) => {

@@ -2,8 +2,8 @@ import type { Reason, Verdict } from '../../diagnosis/reasons.ts';
 import type { MigrationState, Stage } from '../../diagnosis/state.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
-import { REPORT } from './cluster-fixture.ts';
-import type { ApiObject, Objects } from './objects-api.ts';
+import { REPORT } from '../cli/cluster-fixture.ts';
+import type { ApiObject, Objects } from '../cli/objects-api-stand-in.ts';
 
 /** The time of all states. */
 export const NOW = Date.parse('2026-11-01T10:00:00Z');

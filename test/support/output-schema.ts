@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { root } from '../support/bundles.ts';
+import { root } from './bundles.ts';
 
 const SCHEMAS = join(root, 'docs/schemas');
 

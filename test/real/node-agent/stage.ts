@@ -1,5 +1,5 @@
 import { type KubernetesObject, namespaceOf, podOf } from '../control-plane.ts';
-import { installPolicies, type PoliciesOptions } from '../webhook/policies-alone.ts';
+import { installPolicies, type PoliciesOptions } from '../webhook/policies-stage.ts';
 
 const SYSTEM = 'plumbline-system';
 const ACCOUNT = 'plumbline-node-agent';

@@ -11,7 +11,7 @@ import type { ControlPlane } from '../control-plane.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from '../demo/webhook-configurations.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort } from '../processes.ts';
-import { installPolicies, type PoliciesOptions } from './policies-alone.ts';
+import { installPolicies, type PoliciesOptions } from './policies-stage.ts';
 
 const SYSTEM = 'plumbline-system';
 

@@ -11,12 +11,12 @@ import { until } from '../../support/until.ts';
 import { type ControlPlane, podOf, startControlPlane } from '../control-plane.ts';
 import type { Program } from '../processes.ts';
 import { readyNode } from '../scheduler/stage.ts';
-import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log.ts';
-import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons.ts';
-import { DEFINITIONS } from './foreign-definitions.ts';
+import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log-stage.ts';
+import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons-stage.ts';
+import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { createNodeStandIn, type NodeStandIn } from './node-stand-in.ts';
 import { kubectlEnvironment, objectsOf, render } from './rendered.ts';
-import { createWayToTheCluster, type WayToTheCluster } from './to-the-cluster.ts';
+import { createWayToTheCluster, type WayToTheCluster } from './services-stage.ts';
 
 /**
  * Plumbline installed on a real API server as a user would: the manifests applied by kubectl, the certificates from the

@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../control-plane.ts';
-import type { AuditedRequest } from './audit-log.ts';
+import type { AuditedRequest } from './audit-log-stage.ts';
 
 /** One verb on one resource that a role gives to an account. */
 export interface Grant {

@@ -1,6 +1,6 @@
 import type { SwitchPicture } from '../../console/data/wire.ts';
 import { CPU_MASK_ANNOTATION } from '../../model/names.ts';
-import { inventNode, launcher } from './cluster.ts';
+import { inventNode, launcher } from './cluster-fixture.ts';
 import type { ConsoleFixture, ConsoleUnderTest } from './fixture.ts';
 import { unscheduled, waitingPod } from './fixture.ts';
 

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
-import { COMPONENTS, realComponents } from './real-components.ts';
+import { COMPONENTS, realComponents } from './openapi-stage.ts';
 
 /**
- * `npx tsx test/sandbox/openapi/generate.ts`: writes the schemas that the sandbox's API server serves, from a real
+ * `npx tsx test/sandbox/api-server/generate.ts`: writes the schemas that the sandbox's API server serves, from a real
  * control plane (KUBEBUILDER_ASSETS) with KubeVirt's definitions (KUBEVIRT_ASSETS). One line for each schema, so that
  * changes are readable.
  */

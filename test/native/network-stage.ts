@@ -3,7 +3,7 @@ import { readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { pathOf } from '../support/parts.ts';
-import { type GateFixture, run } from './gate.ts';
+import { type GateFixture, run } from './gate-stage.ts';
 
 export type Network = ReturnType<typeof createNetwork>;
 

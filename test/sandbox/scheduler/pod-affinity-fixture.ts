@@ -1,4 +1,4 @@
-import type { JsonRecord } from '../../sandbox/objects.ts';
+import type { JsonRecord } from '../../../sandbox/objects.ts';
 
 /** Three nodes in two zones; the last one has no zone. */
 export const LABELS_OF_NODES: Readonly<Record<string, Readonly<Record<string, string>>>> = {

@@ -1,6 +1,6 @@
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
-import { createFixtureCluster, type FixtureCluster } from './cluster-fixture.ts';
+import { createFixtureCluster, type FixtureCluster } from '../cli/cluster-fixture.ts';
 
 const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const DECISION = { 'plumbline.dev/decision': '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}' };

@@ -3,8 +3,8 @@ import { explain } from '../../cli/explain/explain.ts';
 import { readSubject } from '../../cli/explain/subject.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { type Command, commandText } from '../../diagnosis/remedy.ts';
-import { createObjectsApi } from './objects-api.ts';
-import { NOW, STATE_TABLE } from './state-table.ts';
+import { createObjectsApi } from '../cli/objects-api-stand-in.ts';
+import { NOW, STATE_TABLE } from './state-table-fixture.ts';
 
 /** Every command suggested for a state of the table. */
 export async function commandsOfTable(): Promise<Command[]> {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../support/bundles.ts';
-import { type Buildah, createBases, type ImageArchitecture } from './bases.ts';
+import { type Buildah, createBases, type ImageArchitecture } from './bases-fixture.ts';
 
 const run = promisify(execFile);
 const LARGEST_OUTPUT = 64 * 1024 * 1024;
@@ -30,7 +30,7 @@ interface Inspected {
 }
 
 /**
- * Tests cannot reach image registries, so the bases are created locally (`bases.ts`). buildah runs without namespaces,
+ * Tests cannot reach image registries, so the bases are created locally (`bases-fixture.ts`). buildah runs without namespaces,
  * and builds for the other architecture as the Dockerfile does: without emulation.
  */
 export async function createEngine() {

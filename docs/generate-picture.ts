@@ -1,11 +1,11 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openBrowser, openPage } from './browser.ts';
-import { consoleOf } from './fixture.ts';
-import { dressed, SWITCH_NODE, WITH_DPU } from './scene.ts';
+import { openBrowser, openPage } from '../test/console/browser-stage.ts';
+import { consoleOf } from '../test/console/fixture.ts';
+import { dressed, SWITCH_NODE, WITH_DPU } from '../test/console/scene-fixture.ts';
 
 /**
- * `npx tsx test/console/picture.ts [FOLDER]`: creates the pictures of docs/reference/console.md again, from a generated
+ * `npx tsx docs/generate-picture.ts [FOLDER]`: creates the pictures of docs/reference/console.md again, from a generated
  * cluster: the pages of an operator at three widths, light and dark.
  */
 const [folder = 'docs'] = process.argv.slice(2);
