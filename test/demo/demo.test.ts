@@ -260,7 +260,7 @@ describe('the demo', function () {
   });
 
   it('fails if any one daemon is replaced by a process that is ready and does nothing', async () => {
-    const program = join(import.meta.dirname, 'pretends.cjs');
+    const program = join(import.meta.dirname, 'daemon-stand-in.cjs');
     const installations = DAEMONS.map((daemon) => installationWith(daemon, program));
     const outcomes = await Promise.all(
       installations.map((directory) => run(process.execPath, join(directory, 'dist/plumbline.mjs'), 'demo', '--json')),

@@ -5,7 +5,7 @@ import type { AgentLogger } from '../../node-agent/telemetry/log-messages.ts';
 import { boundedLine } from '../../runtime/log.ts';
 import { printable } from '../../runtime/printable.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
-import { HOSTILE, LONG, strangeIn } from '../cli/hostile-texts.ts';
+import { HOSTILE, LONG, strangeIn } from '../attacks/hostile-texts-fixture.ts';
 import { root } from '../support/bundles.ts';
 import { recordingLogger } from '../support/logger.ts';
 

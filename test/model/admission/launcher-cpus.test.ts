@@ -10,7 +10,7 @@ import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { askedMultiples } from '../../../model/launcher/smt-affinity.ts';
 import { ALIGN_ANNOTATION, DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../../model/shapes.ts';
-import { ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher, ordinary } from './facts.ts';
+import { ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher, ordinary } from './fixture.ts';
 
 /** Nodes whose kubelets do not require whole cores. */
 const anyCores = askedMultiples([{ ...kind(2), fullPcpusOnly: false }]);

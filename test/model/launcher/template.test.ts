@@ -8,7 +8,7 @@ import {
   threadsWarning,
   type VmTemplate,
 } from '../../../model/launcher/template.ts';
-import { ANNOTATED, CPU, kind } from '../admission/facts.ts';
+import { ANNOTATED, CPU, kind } from '../admission/fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';

@@ -10,7 +10,7 @@ import {
   reservationSeconds,
 } from '../../../model/reservations/reservation.ts';
 import { Reservations } from '../../../model/reservations/reservations.ts';
-import { World } from './world.ts';
+import { World } from './stage.ts';
 
 const PLACE: Place = { cpus: undefined, score: 5 };
 const placesOn = (...nodes: string[]) => new Map(nodes.map((node) => [node, PLACE]));

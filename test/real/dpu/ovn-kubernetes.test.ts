@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../../support/eventually.ts';
 import { needs, pathOf } from '../../support/parts.ts';
-import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons.ts';
+import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons-stage.ts';
 import { type Program, startProgram } from '../processes.ts';
 import { createDpuScene, type DpuScene } from './stage.ts';
 

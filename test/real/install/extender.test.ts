@@ -6,8 +6,8 @@ import { type Removal, removeUnstarted } from '../../../scheduler-plugin/control
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { until } from '../../support/until.ts';
 import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
-import { installInterceptor } from '../virt-api.ts';
-import { bindingOf, installPolicies, type Policies } from '../webhook/policies-alone.ts';
+import { installInterceptor } from '../virt-api-stage.ts';
+import { bindingOf, installPolicies, type Policies } from '../webhook/policies-stage.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const MERGE = 'application/merge-patch+json';

@@ -13,7 +13,7 @@ import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.t
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { onControlPlane } from '../control-plane.ts';
-import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from './installed.ts';
+import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from './stage.ts';
 
 const OWN = 'worker-1';
 const OTHER = 'worker-2';

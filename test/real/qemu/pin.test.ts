@@ -11,7 +11,7 @@ import { FakeAffinity } from '../../node-agent/vm-pinning/stage.ts';
 import { root } from '../../support/bundles.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
-import { allowedList, type Qemu, startQemu } from './qemu.ts';
+import { allowedList, type Qemu, startQemu } from './stage.ts';
 
 const MAIN = join(root, 'cli/main.ts');
 const online = CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
