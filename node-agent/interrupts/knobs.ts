@@ -140,8 +140,11 @@ export class IrqKnobs {
     const ofDevice =
       address === undefined ? '' : (files.readOnce(join(sysfsRoot, 'bus/pci/devices', address, 'numa_node')) ?? '');
     const cell = [node, ofDevice].find((text) => /^\d+$/.test(text));
+    // An MSI's number names its device and vector. Its action has the name of the NIC when that was opened.
+    const driver =
+      address === undefined ? undefined : files.linkName(join(sysfsRoot, 'bus/pci/devices', address, 'driver'));
     return {
-      key: `irq ${chip} ${about('hwirq')} ${actions}`,
+      key: `irq ${chip} ${about('hwirq')} ${driver ?? actions}`,
       name: `${number} ${actions}`,
       cell: cell === undefined ? undefined : Number(cell),
       isOfVm: actions.startsWith('vfio-msi'),
@@ -155,23 +158,55 @@ export class IrqKnobs {
   }
 }
 
-/** Receive queues of this network namespace whose packets are spread over CPUs. A queue without a mask stays without. */
-export function rpsKnobs(deps: KnobDeps): Knob[] {
-  const { files, sysfsRoot } = deps;
-  const root = join(sysfsRoot, 'class/net');
-  return files.list(root).flatMap((nic) => {
-    const index = files.readOnce(join(root, nic, 'ifindex'));
-    const node = files.readOnce(join(root, nic, 'device/numa_node')) ?? '';
-    const cell = /^\d+$/.test(node) ? Number(node) : undefined;
-    const queues = files.list(join(root, nic, 'queues')).filter((name) => name.startsWith('rx-'));
-    return queues.flatMap((queue) => {
-      const file = { path: join(root, nic, 'queues', queue, 'rps_cpus'), parse: cpuMask, format: maskText };
-      const knob = fileKnob(deps, file, { kind: 'rps', key: `rps ${index} ${queue}`, name: `${nic} ${queue}`, cell });
-      if (knob?.current.isEmpty === false) return [knob];
-      files.close(file.path);
-      return [];
+export const isRpsKey = (key: string): boolean => key.startsWith('rps ');
+
+/**
+ * Receive queues of this network namespace whose packets are spread over CPUs. A queue without a mask stays without. Its
+ * file has the same number while its interface lives, also if that is renamed, or leaves for a pod and returns; the queue of
+ * an interface that a driver makes again has another one.
+ *
+ * Owner: the kernel. Age: read at each scan. End: of an open file, the scan that does not find it.
+ */
+export class RpsKnobs {
+  readonly #deps: KnobDeps;
+  #open: ReadonlySet<string> = new Set();
+
+  constructor(deps: KnobDeps) {
+    this.#deps = deps;
+  }
+
+  scan(): Knob[] {
+    const { files, sysfsRoot } = this.#deps;
+    const root = join(sysfsRoot, 'class/net');
+    const open = new Set<string>();
+    const knobs = files.list(root).flatMap((nic) => {
+      const node = files.readOnce(join(root, nic, 'device/numa_node')) ?? '';
+      const cell = /^\d+$/.test(node) ? Number(node) : undefined;
+      const queues = files.list(join(root, nic, 'queues')).filter((name) => name.startsWith('rx-'));
+      return queues.flatMap((queue) => {
+        const path = join(root, nic, 'queues', queue, 'rps_cpus');
+        const knob = this.#knob(path, `${nic} ${queue}`, cell);
+        if (knob !== undefined) open.add(path);
+        return knob ?? [];
+      });
     });
-  });
+    for (const path of this.#open) if (!open.has(path)) files.close(path);
+    this.#open = open;
+    return knobs;
+  }
+
+  #knob(path: string, name: string, cell: number | undefined): Knob | undefined {
+    const { files } = this.#deps;
+    const instance = files.inode(path);
+    const knob = fileKnob(this.#deps, { path, parse: cpuMask, format: maskText }, { kind: 'rps', key: '', name, cell });
+    if (knob?.current.isEmpty === false && instance !== undefined) {
+      const write = (cpus: CpuSet) => files.write(path, maskText(cpus), instance);
+      const read = () => (files.inode(path) === instance ? knob.read() : undefined);
+      return { ...knob, key: `rps ${instance}`, instance, read, write };
+    }
+    files.close(path);
+    return undefined;
+  }
 }
 
 /** The CPUs of isolated cpuset partitions. */

@@ -2,7 +2,7 @@ import type { MovedItem } from '../../model/agent-status.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { type Cpus, desiredCpus, isManagedError, sharedCpus, withVectors } from './desired.ts';
-import { errorCode, type Knob, type KnobKind } from './knobs.ts';
+import { errorCode, isRpsKey, type Knob, type KnobKind } from './knobs.ts';
 import type { Originals, SavedKnob } from './originals.ts';
 
 export interface MoverDeps {
@@ -23,6 +23,8 @@ const REPEAT_SECONDS = 60;
 /** Seconds for which a knob is left to that process. */
 const HANDS_OFF_SECONDS = 600;
 const NO_VECTOR = 'ENOSPC';
+/** Queues of interfaces that have left, such as for a pod, and may return with the mask that the agent wrote. */
+const MAX_AWAY = 256;
 
 /** What is known about one knob. Owner: the mover. Age: the last pass. End: when the knob is gone. */
 interface Entry {
@@ -158,7 +160,9 @@ export class Mover {
       const values = [written, planned.get(key)].filter((cpus) => cpus !== undefined);
       return values.length === 0 ? [] : [{ key, original, written: values }];
     });
-    this.#deps.originals.save(knobs);
+    const { originals } = this.#deps;
+    const away = originals.all.filter(({ key }) => isRpsKey(key) && !this.#entries.has(key));
+    originals.save([...away.slice(-MAX_AWAY), ...knobs]);
   }
 
   #write(due: readonly Entry[], cpus: Cpus): number {

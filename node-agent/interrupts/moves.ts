@@ -17,7 +17,7 @@ import {
   type KnobKind,
   KthreadKnobs,
   partitionCpus,
-  rpsKnobs,
+  RpsKnobs,
   workqueueKnobs,
 } from './knobs.ts';
 import { findManagers, IRQBALANCE, type Manager, type ManagersDeps } from './managers.ts';
@@ -61,6 +61,7 @@ export class InterruptMoves {
   readonly #deps: InterruptMovesDeps;
   readonly #mover: Mover;
   readonly #irqs: IrqKnobs;
+  readonly #rps: RpsKnobs;
   readonly #kthreads: KthreadKnobs;
   readonly #problemLog: ProblemLog<AgentMessages>;
   #searched: readonly Knob[] = [];
@@ -81,6 +82,7 @@ export class InterruptMoves {
     this.#deps = deps;
     this.#mover = new Mover({ ...deps, onForeign: (knob) => this.#foreign(knob) });
     this.#irqs = new IrqKnobs(deps);
+    this.#rps = new RpsKnobs(deps);
     this.#kthreads = new KthreadKnobs(deps);
     this.#problemLog = new ProblemLog(deps.log);
   }
@@ -170,7 +172,7 @@ export class InterruptMoves {
 
   #search(): Knob[] {
     this.#searchAt = this.#deps.now() + SEARCH_SECONDS;
-    return [...workqueueKnobs(this.#deps), ...rpsKnobs(this.#deps), ...this.#kthreads.scan()];
+    return [...workqueueKnobs(this.#deps), ...this.#rps.scan(), ...this.#kthreads.scan()];
   }
 
   /** The mask of new interrupts first, which those have. */

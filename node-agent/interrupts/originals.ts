@@ -40,7 +40,8 @@ export interface OriginalsDeps {
 /**
  * What the kernel and irqbalance had before this agent, or an earlier one, changed it.
  *
- * Owner: the agent that changed a knob first. Age: of one boot. End: when the knob has its original again, or is gone.
+ * Owner: the agent that changed a knob first. Age: of one boot. End: when the knob has its original again, or is gone; of a
+ * queue whose interface may return from a pod, after MAX_AWAY others.
  */
 export class Originals {
   readonly #file: StateFile<Saved>;
@@ -71,6 +72,10 @@ export class Originals {
 
   get(key: string): SavedKnob | undefined {
     return this.#file.value?.knobs.get(key);
+  }
+
+  get all(): readonly SavedKnob[] {
+    return [...(this.#file.value?.knobs.values() ?? [])];
   }
 
   get bans(): SavedBans | undefined {
