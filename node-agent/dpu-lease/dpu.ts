@@ -100,7 +100,7 @@ export class DpuLease {
       if (restart !== undefined) log.warn(restart, 'the DPU or its Open vSwitch has restarted');
     } catch (error) {
       if (!(error instanceof KubeError) || ![403, 422].includes(error.status)) throw error;
-      // Without the record, the renewal must go on: the DPU is alive.
+      // Without the record, the Lease is renewed anyway: the DPU is alive.
       this.#lease = await patchLease(client, lease, { spec }, signal);
       if (!this.#isRecordRefused) log.warn({ reason: error.message }, 'restarts of the DPU cannot be recorded');
       this.#isRecordRefused = true;

@@ -181,7 +181,7 @@ describe('the record of the DPU’s runs in its Lease', () => {
     assert.deepEqual(record(), { ...run, restart: { previous: next, at: '2026-01-01T00:01:00Z' } });
   });
 
-  it('starts anew without a restart when an administrator removes it', async () => {
+  it('has no restart after an administrator has removed it', async () => {
     await agent();
     run = { ...RUN, pid: 2 };
     await round();
@@ -191,7 +191,7 @@ describe('the record of the DPU’s runs in its Lease', () => {
     assert.deepEqual(record(), run);
   });
 
-  it('is left out while the API server refuses it: the renewals go on, and one line says so', async () => {
+  it('is left out while the API server refuses it: the renewals continue, and one line says so', async () => {
     refused = true;
     await agent();
     await round();
