@@ -91,12 +91,12 @@ export class DpuRecovery {
         spec: { vmiName: vmi.name },
       });
     } catch (err) {
-      if (!isAlreadyExists(err)) log.warn({ ...fields, err }, 'migrating a VM without a network failed; retrying');
+      if (!isAlreadyExists(err)) log.warn({ ...fields, err }, 'migrating a VM failed; retrying');
       return false;
     }
     const message = `Asked KubeVirt to migrate the VM: its network is lost since ${restartText(restart)}`;
     events.record(vmiObject(namespace, vmi), { type: 'Normal', reason: 'DPURecovery', message });
-    log.info(fields, 'asked KubeVirt to migrate a VM without a network');
+    log.info(fields, 'asked KubeVirt to migrate');
     return true;
   }
 
