@@ -58,6 +58,8 @@ export interface RejectionFacts {
 
 export interface NodeStateFacts {
   readonly deadDpu?: string | undefined;
+  /** The restart of its DPU since which the pod has no network, as text. */
+  readonly networkLost?: string | undefined;
   readonly silent: boolean;
   /** From its report; undefined if it has none or the report is ignored. */
   readonly host?: PlacementHost | undefined;

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { listOrNone, message, name, reason, uid, word } from '../kube/bounds.ts';
 import {
   affinity,
+  connectionWrites,
   node as nodeSchema,
   nullToUndefined,
   objectMeta,
@@ -10,8 +11,10 @@ import {
   toleration,
 } from '../kube/resources.ts';
 import { virtualMachineInstance } from '../kube/virtual-machines.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION } from '../model/names.ts';
+import { isNetworkLost, type NetworkedPod, networkMadeAt } from '../model/lease/dpu-run.ts';
+import { DPU_HOST_LABEL, DPU_READY_CONDITION, DPU_RESTARTED_CONDITION } from '../model/names.ts';
 import type { ConditionShape } from '../model/shapes.ts';
+import type { NodeStateFacts } from './facts.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
 
@@ -57,7 +60,7 @@ const requiredPodTerms = orUndefined(
 );
 
 export const explainedPod = podSchema.extend({
-  metadata: meta,
+  metadata: meta.extend({ managedFields: connectionWrites }),
   spec: podSchema.shape.spec.extend({
     tolerations: listOf(toleration),
     schedulingGates: listOf(z.object({ name: z.string() })),
@@ -118,6 +121,34 @@ export function deadDpu(node: FlaggedNode | undefined): string | undefined {
     ({ type, status }) => type === DPU_READY_CONDITION && status === 'False',
   );
   return condition && (condition.message ?? DEAD_DPU);
+}
+
+/** The last restart of a node's DPU while pods have lost their network by it: from the extender's condition. */
+export function dpuRestart(node: FlaggedNode | undefined): LossOfNetworks | undefined {
+  const condition = node?.status?.conditions.find(
+    ({ type, status }) => type === DPU_RESTARTED_CONDITION && status === 'True',
+  );
+  const { lastTransitionTime: at, message } = condition ?? {};
+  return at == null ? undefined : { at, text: message ?? `its DPU’s restart at ${at}` };
+}
+
+/** @param pod that runs on the node; for others, nothing is lost */
+export function dpuFacts(node: FlaggedNode | undefined, pod: NetworkedPod): DpuFacts {
+  return { deadDpu: deadDpu(node), networkLost: lossOf(dpuRestart(node), networkMadeAt(pod)) };
+}
+
+/** @param madeAt when its network was made @returns since when it is lost, as text */
+export function lossOf(restart: LossOfNetworks | undefined, madeAt: number | undefined): string | undefined {
+  return restart && isNetworkLost(madeAt, restart) ? restart.text : undefined;
+}
+
+export type DpuFacts = Pick<NodeStateFacts, 'deadDpu' | 'networkLost'>;
+
+interface LossOfNetworks {
+  /** RFC 3339. */
+  readonly at: string;
+  /** `its DPU’s reboot at …` */
+  readonly text: string;
 }
 
 /** Of a Deployment that is not ready. */

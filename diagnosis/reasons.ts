@@ -65,6 +65,8 @@ export const REASONS = {
   // On a node, running or not.
   DPUNotReady: row('broken', 'on a node whose DPU is not ready'),
 
+  NetworkLost: row('broken', 'running without a network since its DPU restarted'),
+
   // Running.
   Running: row('ok', 'running'),
   Aligned: row('ok', 'on dedicated CPUs, aligned as requested'),

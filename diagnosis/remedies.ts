@@ -2,6 +2,7 @@ import {
   CPU_MASK_ANNOTATION,
   DPU_LEASE_NAMESPACE,
   DPU_LEASE_PREFIX,
+  DPU_RUN_ANNOTATION,
   FULL_PCPUS_ANNOTATION,
   FULL_PCPUS_ONLY,
   NAMESPACE,
@@ -30,6 +31,14 @@ export function bringDpuBack(node: string): Remedy {
     `bring the DPU of ${node} back (check its power, its Open vSwitch and its agent), or delete its Lease if its health check was turned off; new pods go to other nodes meanwhile`,
     plumbline('doctor', 'dpu'),
     kubectl('-n', DPU_LEASE_NAMESPACE, 'get', 'lease', DPU_LEASE_PREFIX + node, '-o', 'yaml'),
+  );
+}
+
+export function forgetRestart(node: string): Remedy {
+  return remedy(
+    'forget-restart',
+    `if all networks on ${node} work again, let the DPU’s Lease forget the restart`,
+    kubectl('-n', DPU_LEASE_NAMESPACE, 'annotate', 'lease', DPU_LEASE_PREFIX + node, `${DPU_RUN_ANNOTATION}-`),
   );
 }
 

@@ -17,6 +17,7 @@ import {
   bringSchedulerBack,
   checkAgent,
   correctMask,
+  forgetRestart,
   type Named,
   placeAgain,
   repairNetworkMap,
@@ -31,10 +32,14 @@ export function runningPod(facts: VmFacts, at: string, needs: RunningNeeds): Cau
 }
 
 function withDpu(facts: Named & Pick<VmFacts, 'node' | 'instance'>, at: string, causes: readonly Cause[]): Cause[] {
-  const dead = facts.node?.deadDpu;
-  if (dead === undefined) return [...causes];
-  const text = `on ${at}, whose DPU is not ready: ${dead}; its network does not work until the DPU is back`;
-  return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...causes];
+  const { deadDpu, networkLost } = facts.node ?? {};
+  if (deadDpu !== undefined) {
+    const text = `on ${at}, whose DPU is not ready: ${deadDpu}; its network does not work until the DPU is back`;
+    return [{ reason: 'DPUNotReady', text, remedies: [bringDpuBack(at), placeAgain(facts)] }, ...causes];
+  }
+  if (networkLost === undefined) return [...causes];
+  const text = `on ${at}, without a network since ${networkLost}`;
+  return [{ reason: 'NetworkLost', text, remedies: [placeAgain(facts), forgetRestart(at)] }, ...causes];
 }
 
 function placed(facts: VmFacts, at: string, needs: RunningNeeds): Cause[] {

@@ -15,6 +15,7 @@ import {
 } from './facts.ts';
 import { networkMapFault } from './hosts.ts';
 import {
+  type DpuFacts,
   type ExplainedMigration,
   type ExplainedPod,
   type ExplainedVm,
@@ -170,16 +171,16 @@ interface PodReports {
 
 type PodIds = Pick<ExplainedPod['metadata'], 'uid' | 'namespace' | 'name'>;
 
-/** @param deadDpu why the DPU is dead @param silent whether the Lease of its agent has expired */
+/** @param silent whether the Lease of its agent has expired */
 export function nodeFacts(
   { uid, namespace, name }: PodIds,
-  deadDpu: string | undefined,
+  dpu: DpuFacts,
   reported: { readonly host: PlacementHost | undefined; readonly status: PodReports } | undefined,
   silent: boolean,
 ): NodeStateFacts {
   const { assignments = [], pinning = [], refusals = [], interference = [], conditions } = reported?.status ?? {};
   return {
-    deadDpu,
+    ...dpu,
     silent,
     host: reported?.host,
     assigned: assignments.filter(({ podUID }) => podUID === uid).map(({ cpus }) => cpus),

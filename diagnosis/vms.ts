@@ -4,7 +4,7 @@ import type { SchedulerFacts, VmFacts } from './facts.ts';
 import type { ReportedHost } from './hosts.ts';
 import { launcherState } from './launcher.ts';
 import {
-  deadDpu,
+  dpuFacts,
   type ExplainedMigration,
   type ExplainedNode,
   type ExplainedPod,
@@ -86,10 +86,11 @@ export function vmsOf(objects: VmObjects): Vm[] {
   const nodes = new Map(objects.nodes.map((node) => [node.metadata.name ?? '', node]));
   const reports = objects.hosts && new Map(objects.hosts.map((host) => [host.name, host]));
 
-  const placeOf = ({ metadata, spec }: ExplainedPod) => {
+  const placeOf = (pod: ExplainedPod) => {
+    const { metadata, spec } = pod;
     const at = spec.nodeName ?? '';
     if (at === '' || reports === undefined) return undefined;
-    return nodeFacts(metadata, deadDpu(nodes.get(at)), reports.get(at), objects.silent?.has(at) === true);
+    return nodeFacts(metadata, dpuFacts(nodes.get(at), pod), reports.get(at), objects.silent?.has(at) === true);
   };
   return [...new Set([...byKey.machines.keys(), ...byKey.instances.keys(), ...pods.keys()])].map((key): Vm => {
     const [namespace = '', name = ''] = key.split('/', 2);

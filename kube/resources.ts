@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { DPU_DETAILS_ANNOTATION, DPU_STATUS_ANNOTATION } from '../model/cni/connection-status.ts';
+import { DPU_DETAILS_ANNOTATION, DPU_STATUS_ANNOTATION, isConnectionWrite } from '../model/cni/connection-status.ts';
 import { EVEN_PARITY_ANNOTATION } from '../model/launcher/cpus.ts';
 import { PROVISIONING_ANNOTATION } from '../model/launcher/recognize.ts';
 import {
@@ -7,6 +7,7 @@ import {
   CPU_MASK_ANNOTATION,
   CPU_MASK_START_ANNOTATION,
   DECISION_ANNOTATION,
+  DPU_RUN_ANNOTATION,
   FIX_CPU_MISMATCH_ANNOTATION,
   FULL_PCPUS_ANNOTATION,
   NAD_PHYSNET_ANNOTATION,
@@ -72,7 +73,7 @@ const resourceList = orUndefined(map(qualifiedName, quantity, MAX_RESOURCES)).op
 export const resources = orUndefined(z.object({ requests: resourceList, limits: resourceList }));
 
 const annotation = text(MAX_ANNOTATION_CHARACTERS).optional();
-/** Only `plumbline doctor` reads it, so it never makes an object unreadable. */
+/** What describes a DPU never makes an object unreadable. */
 const connection = text(4 * MAX_ANNOTATION_CHARACTERS)
   .optional()
   .catch(undefined);
@@ -85,6 +86,7 @@ const annotationFields = {
   [DECISION_ANNOTATION]: annotation,
   [DEFAULT_NETWORK_ANNOTATION]: annotation,
   [DPU_DETAILS_ANNOTATION]: connection,
+  [DPU_RUN_ANNOTATION]: connection,
   [DPU_STATUS_ANNOTATION]: connection,
   [EVEN_PARITY_ANNOTATION]: presence.optional(),
   [FIX_CPU_MISMATCH_ANNOTATION]: annotation,
@@ -100,6 +102,18 @@ const annotationFields = {
   'kubernetes.io/config.hash': annotation,
   'kubernetes.io/config.mirror': presence.optional(),
 };
+
+const MAX_MANAGERS = 256;
+/** Who wrote which fields; empty if that cannot be read. */
+export const managedFields = list(
+  z.object({ manager: word.optional(), time: word.optional(), fieldsV1: z.unknown() }),
+  MAX_MANAGERS,
+)
+  .default([])
+  .catch([]);
+/** Of a pod: only who wrote how its DPU connects it. */
+export const connectionWrites = managedFields.transform((entries) => entries.filter(isConnectionWrite));
+
 const annotationsOf = (fields: z.core.$ZodLooseShape) =>
   orUndefined(z.object(fields).transform((read) => read as Readonly<Record<string, string>>)).optional();
 

@@ -56,6 +56,10 @@ export const DPU_EXEMPT_NAMESPACES: readonly string[] = ['kube-system', 'ovn-kub
 export const DPU_LEASE_PREFIX = 'ovn-dpu-';
 export const DPU_LEASE_NAMESPACE = 'ovn-kubernetes';
 export const DPU_LEASE_HOLDER = 'ovnkube-dpu-node';
+/** On that Lease: what runs on the DPU, and its last restart (model/lease/dpu-run.ts). Only the DPU writes it. */
+export const DPU_RUN_ANNOTATION = 'plumbline.dev/dpu-run';
+/** On the migrations that `--dpu-recovery migrate` asks for. */
+export const DPU_RECOVERY_LABEL = 'plumbline.dev/dpu-recovery';
 /** Present, with any value, on nodes whose network runs on a DPU. */
 export const DPU_HOST_LABEL = 'k8s.ovn.org/dpu-host';
 
@@ -75,6 +79,8 @@ export const KUBELET_CONFIG_CONDITION = 'KubeletConfigKnown';
 /** False: facts of the running kubelet are missing or contradict each other, so nothing can be promised on its node. */
 export const KUBELET_RUN_CONDITION = 'KubeletRunKnown';
 export const DPU_READY_CONDITION = 'plumbline.dev/DPUReady';
+/** True while pods run on the node whose network was made before the last restart of its DPU. */
+export const DPU_RESTARTED_CONDITION = 'plumbline.dev/DPURestarted';
 export const AGENT_READY_CONDITION = 'plumbline.dev/AgentReady';
 export const THREADS_PER_CORE_LABEL = 'plumbline.dev/threads-per-core';
 export const FULL_PCPUS_LABEL = 'plumbline.dev/full-pcpus-only';

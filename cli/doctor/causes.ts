@@ -24,6 +24,7 @@ const STATE_OF: Partial<Readonly<Record<Reason, SharedCause>>> = {
   ExtenderAway: 'extender-away',
   ExtenderNotAsked: 'not-routed',
   DPUNotReady: 'dpu-dead',
+  NetworkLost: 'dpu-dead',
   AgentSilent: 'agent-away',
   NotReported: 'agent-away',
   MaskNotReported: 'agent-away',

@@ -1,7 +1,7 @@
 import { asksOf } from '../../diagnosis/asks.ts';
 import type { NodeStateFacts, VmFacts } from '../../diagnosis/facts.ts';
 import { podState } from '../../diagnosis/launcher.ts';
-import { deadDpu, type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
+import { dpuFacts, type ExplainedPod, explainedNode, timeOf } from '../../diagnosis/objects.ts';
 import type { Reason } from '../../diagnosis/reasons.ts';
 import { type VmState, vmState } from '../../diagnosis/state.ts';
 import {
@@ -157,7 +157,7 @@ async function readPlaces(client: KubeClient, launchers: readonly ExplainedPod[]
       readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(undefinedIfForbidden),
       readHost(client, at),
     ]);
-    return [pod, nodeFacts(pod.metadata, deadDpu(node), reported, agents?.silent.has(at) === true)];
+    return [pod, nodeFacts(pod.metadata, dpuFacts(node, pod), reported, agents?.silent.has(at) === true)];
   });
   return new Map(await Promise.all(places));
 }

@@ -1,5 +1,5 @@
 import { hostsOf } from '../../diagnosis/hosts.ts';
-import { deadDpu, hasReadyReplica, NO_READY_REPLICA, timeOf } from '../../diagnosis/objects.ts';
+import { deadDpu, dpuRestart, hasReadyReplica, NO_READY_REPLICA, timeOf } from '../../diagnosis/objects.ts';
 import { VERDICTS } from '../../diagnosis/reasons.ts';
 import type { Stage, VmState } from '../../diagnosis/state.ts';
 import { isVerified } from '../../diagnosis/vm-facts.ts';
@@ -75,6 +75,10 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
       const text = deadDpu(node);
       return text === undefined ? [] : [{ node: node.metadata.name ?? '', text }];
     }),
+    restartedDpus: (nodes ?? []).flatMap((node) => {
+      const restart = dpuRestart(node);
+      return restart === undefined ? [] : [{ node: node.metadata.name ?? '', text: restart.text }];
+    }),
     falseConditions: topologies.flatMap(({ metadata, status }) =>
       (status?.conditions ?? [])
         .filter((one) => one.status === 'False')
@@ -92,7 +96,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
       ...(deployments === undefined
         ? [`you may not read Deployments of ${NAMESPACE}: those that are not ready are not shown`]
         : []),
-      ...(nodes === undefined ? ['you may not read nodes: dead DPUs are not shown'] : []),
+      ...(nodes === undefined ? ['you may not read nodes: dead and restarted DPUs are not shown'] : []),
       ...(agents.missing === 'forbidden' ? ['you may not read the agents’ Leases: silent agents are not shown'] : []),
       ...(machines === undefined
         ? ['VMs are not readable (no permission, or KubeVirt is not installed): those without a launcher are not shown']

@@ -72,6 +72,7 @@ export function statusLines(
     notReady,
     silentAgents,
     deadDpus,
+    restartedDpus,
     falseConditions,
     webhooksOff,
     mispredictions,
@@ -133,6 +134,11 @@ export function statusLines(
       deadDpus.map(({ node, text }) => [node, text]),
     ),
     ...section(
+      countText(restartedDpus.length, 'DPU has restarted', 'DPUs have restarted'),
+      ['NODE', 'NETWORKS LOST SINCE'],
+      restartedDpus.map(({ node, text }) => [node, text]),
+    ),
+    ...section(
       countText(falseConditions.length, 'condition of a node is False', 'conditions of nodes are False'),
       ['NODE', 'CONDITION', 'MESSAGE'],
       nodesByCondition(falseConditions).map(({ nodes, condition, text }) => [someNames(nodes), condition, text]),
@@ -153,12 +159,13 @@ export function statusLines(
 
 /** The parts that do not work, most of all first: what is wrong with VMs often follows from them. */
 function faultTexts(status: ClusterStatus): string[] {
-  const { webhooksOff, notReady, silentAgents, deadDpus, falseConditions } = status;
+  const { webhooksOff, notReady, silentAgents, deadDpus, restartedDpus, falseConditions } = status;
   return [
     ...webhooksOff.map(({ webhook, text }) => `${webhook} (${text})`),
     ...notReady.map(({ deployment, text }) => `${deployment} (${text})`),
     ...(silentAgents.length === 0 ? [] : [`the agent on ${someNames(silentAgents.map(({ node }) => node))} (silent)`]),
     ...deadDpus.map(({ node, text }) => `the DPU of ${node} (${text})`),
+    ...restartedDpus.map(({ node, text }) => `networks on ${node} (lost since ${text})`),
     ...nodesByCondition(falseConditions).map(
       ({ nodes, condition, text }) => `${someNames(nodes)} (${condition} is False: ${text})`,
     ),

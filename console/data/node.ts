@@ -55,6 +55,10 @@ export const PROBLEM_TEXT: Readonly<Record<NodeProblem, { readonly short: string
     short: 'DPU not ready',
     long: 'Its DPU stopped renewing its Lease: pods that need it are placed on other nodes.',
   },
+  'dpu-restarted': {
+    short: 'Networks lost',
+    long: 'Its DPU restarted: pods and VMs that were connected before have lost their network.',
+  },
   silent: { short: 'Agent silent', long: 'Its agent stopped renewing its Lease: the data of this node is old.' },
   quarantined: {
     short: 'Report rejected',

@@ -29,7 +29,7 @@ export const MIGRATION_TARGET = ' (migration target)';
 export type OwnerEntry = readonly [pod: string, container: string, cpus: string, padding: number];
 /** A pod in flight; the CPUs are '' if not predicted. */
 export type InFlightEntry = readonly [pod: string, kind: 'nominated' | 'bound', cpus: string];
-export type NodeProblem = 'dpu-dead' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
+export type NodeProblem = 'dpu-dead' | 'dpu-restarted' | 'silent' | 'quarantined' | 'no-report' | 'dra-cpu' | 'no-node';
 
 export interface NodeContent {
   /** Absent without a report, and if the report is in quarantine. */

@@ -1,5 +1,11 @@
 import * as z from 'zod';
-import { type ExplainedMigration, explainedMigration, hasReadyReplica, isDpuHost } from '../../diagnosis/objects.ts';
+import {
+  dpuRestart,
+  type ExplainedMigration,
+  explainedMigration,
+  hasReadyReplica,
+  isDpuHost,
+} from '../../diagnosis/objects.ts';
 import { name } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { factsOfNode } from '../../kube/node-facts.ts';
@@ -240,6 +246,7 @@ function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
     agentReady: conditionOf(AGENT_READY_CONDITION)?.status,
     dpuReady: condition?.status,
     dpuSince: condition?.lastTransitionTime ?? undefined,
+    dpuRestart: dpuRestart({ metadata, status: { conditions: status?.conditions ?? [] } }),
     dpuMessage: condition?.message?.slice(0, MAX_CONDITION_CHARACTERS),
   };
 }

@@ -4,11 +4,12 @@ import { launcherState } from '../../diagnosis/launcher.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import type { LauncherState, VmState } from '../../diagnosis/state.ts';
 import { list, name, word } from '../../kube/bounds.ts';
-import { objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import { connectionWrites, objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
 import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
+import { networkMadeAt } from '../../model/lease/dpu-run.ts';
 import { MANAGED_RESOURCES, SCHEDULER } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
@@ -16,7 +17,7 @@ import type { PodShape } from '../../model/shapes.ts';
 
 /** A pod with its progress. Container statuses are not read: tenants may write their messages. */
 export const watchedPod = podSchema.extend({
-  metadata: objectMeta.extend({ creationTimestamp: word.optional() }),
+  metadata: objectMeta.extend({ creationTimestamp: word.optional(), managedFields: connectionWrites }),
   spec: podSchema.shape.spec.extend({ schedulingGates: list(z.object({ name }), 64).nullish() }),
   status: podStatus.extend({ startTime: word.nullish() }).nullish(),
 });
@@ -57,6 +58,7 @@ export function shownPod(pod: WatchedPod) {
     name: metadata.name ?? '',
     vm,
     node,
+    networkMadeAt: networkMadeAt(pod),
     nominated: nominatedNodeName || undefined,
     pending,
     waitsForScheduler: waitsForScheduler(pod),

@@ -1,9 +1,10 @@
 import type { Cause, NodeGroup, SchedulerFacts, VmFacts } from '../../diagnosis/facts.ts';
 import { launcherState, runningState } from '../../diagnosis/launcher.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
-import { DEAD_DPU } from '../../diagnosis/objects.ts';
+import { DEAD_DPU, lossOf } from '../../diagnosis/objects.ts';
 import { ownersByCpu } from '../../diagnosis/owner-letters.ts';
 import { REASONS } from '../../diagnosis/reasons.ts';
+import { forgetRestart } from '../../diagnosis/remedies.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import { allocationRefused } from '../../diagnosis/starting.ts';
 import { concluded, type Launcher, type VmState, vmState } from '../../diagnosis/state.ts';
@@ -52,6 +53,7 @@ export function nodeContent(
   const isSilent = stale.has(name);
   const checks: readonly (readonly [NodeProblem, boolean])[] = [
     ['dpu-dead', isHost && isDead],
+    ['dpu-restarted', isHost && node.dpuRestart !== undefined],
     ['silent', isSilent],
     ['quarantined', quarantined],
     // A node that starts no VMs and had no agent, such as one of the control plane, needs none.
@@ -83,7 +85,7 @@ export function nodeContent(
   };
 }
 
-const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node'>, NodeGroup['kind']>> = {
+const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node' | 'dpu-restarted'>, NodeGroup['kind']>> = {
   'dpu-dead': 'dpu',
   silent: 'stale-report',
   quarantined: 'quarantined',
@@ -93,6 +95,7 @@ const REFUSALS: Readonly<Record<Exclude<NodeProblem, 'no-node'>, NodeGroup['kind
 
 function remediesOf(problem: NodeProblem, node: string): RemedyEntry[] {
   if (problem === 'no-node') return [];
+  if (problem === 'dpu-restarted') return [remedyLines(forgetRestart(node))];
   const group = { kind: REFUSALS[problem], text: '', count: 1, nodes: [node], detail: '' };
   return nodeRemedies([group], { namespace: '', name: '', kind: undefined }).map(remedyLines);
 }
@@ -181,11 +184,12 @@ function shownLauncher(pod: ShownPod, facts: VmFacts, cluster: NodeSource): Laun
   const { uid, kubeletUid, node = '', needs, bypasses, migration, created } = pod;
   const common = { uid, node: node || undefined, migration, created };
   if (pod.launcher !== undefined && (!pod.pending || node === '')) return { ...common, state: pod.launcher };
-  const { dpuReady, dpuMessage } = cluster.nodes.get(node) ?? {};
+  const { dpuReady, dpuMessage, dpuRestart } = cluster.nodes.get(node) ?? {};
   const dead = dpuReady === 'False' ? (dpuMessage ?? DEAD_DPU) : undefined;
   const report = cluster.reports.get(node);
   const reported = report && { host: report.shape?.empty, status: report };
-  const place = nodeFacts({ ...pod, uid: kubeletUid }, dead, reported, cluster.stale.has(node));
+  const dpu = { deadDpu: dead, networkLost: lossOf(dpuRestart, pod.networkMadeAt) };
+  const place = nodeFacts({ ...pod, uid: kubeletUid }, dpu, reported, cluster.stale.has(node));
   if (pod.pending) {
     const starting = { metadata: pod, spec: { nodeName: node, containers: [] } };
     return { ...common, state: launcherState({ ...facts, node: place }, starting) };

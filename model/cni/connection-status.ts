@@ -1,5 +1,6 @@
 import { cut } from '../errors.ts';
 import { isObject, type JsonObject, parseJson } from '../json.ts';
+import { type ManagedFields, ownsField } from '../managed-fields.ts';
 
 export const DPU_DETAILS_ANNOTATION = 'k8s.ovn.org/dpu.connection-details';
 export const DPU_STATUS_ANNOTATION = 'k8s.ovn.org/dpu.connection-status';
@@ -34,6 +35,17 @@ export function dpuConnections(annotations: Readonly<Record<string, string>>): D
     const statusText = typeof status === 'string' ? cut(status, MAX_TEXT_CHARACTERS) : 'a status that is not text';
     return { network, state: 'not ready', reason: text || statusText };
   });
+}
+
+/** When OVN-Kubernetes last wrote how a pod is connected, RFC 3339 by the API server's clock; undefined: never, or unknown. */
+export function connectionsWrittenAt(managedFields: readonly ManagedFields[] = []): string | undefined {
+  const times = managedFields.filter(isConnectionWrite).flatMap(({ time }) => time ?? []);
+  return times.sort().at(-1);
+}
+
+export function isConnectionWrite(entry: ManagedFields): boolean {
+  const annotations = [DPU_DETAILS_ANNOTATION, DPU_STATUS_ANNOTATION];
+  return annotations.some((name) => ownsField(entry, ['metadata', 'annotations', name]));
 }
 
 /** Older releases wrote the fields of a single network without a key. @param fields of that form */

@@ -1,5 +1,9 @@
+import { countText } from '../amounts.ts';
 import type { DpuConnection } from '../cni/connection-status.ts';
 import { few } from '../errors.ts';
+import { type ManagedFields, ownsField } from '../managed-fields.ts';
+import { DPU_RUN_ANNOTATION } from '../names.ts';
+import { type DpuRestart, parseDpuRun, restartOf, restartText } from './dpu-run.ts';
 import { isReleased, type LeaseFault, type LeaseShape, repairLease } from './repair.ts';
 import { leaseSeconds, MAX_LEASE_SECONDS, MIN_LEASE_SECONDS, parseMicroTime } from './timing.ts';
 
@@ -16,6 +20,8 @@ export interface DpuSighting {
   readonly dpuHost: boolean;
   /** In order of time; empty if there is no lease. */
   readonly looks: readonly LeaseLook[];
+  /** Running pods whose network is older than the DPU's last restart. */
+  readonly lost: readonly string[];
   /** Networks that the DPU was asked to connect and has not connected. */
   readonly waiting: readonly (DpuConnection & { readonly pod: string })[];
 }
@@ -40,16 +46,23 @@ const FAULTS: Readonly<Record<LeaseFault, string>> = {
 const NOTABLE_SKEW_SECONDS = 60;
 const MAX_NAMED_PODS = 5;
 const MAX_WRITER_CHARACTERS = 80;
+const MAX_POD_CHARACTERS = 320;
 
 /** From observations over some time. @param lease its name */
-export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, waiting }: DpuSighting): DpuDiagnosis {
+export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, lost, waiting }: DpuSighting): DpuDiagnosis {
   const writers = renewalWriters(looks);
   const renewals = looks.filter(({ renewTime }, i) => i > 0 && renewTime !== looks[i - 1]?.renewTime).length;
   const last = looks.at(-1);
   const problems =
     last === undefined ? withoutLease(lease, dpuHost) : ofLease(lease, { node, uid, last, looks, writers, renewals });
   const off = isReleased(last?.lease.spec) ? ['its host has turned the health check off'] : [];
-  return { node, renewals, writers, problems: [...problems, ...ofPods(waiting)], notes: [...off, ...skew(last)] };
+  return {
+    node,
+    renewals,
+    writers,
+    problems: [...problems, ...ofRestart(lease, last, lost), ...ofPods(waiting)],
+    notes: [...off, ...skew(last)],
+  };
 }
 
 function withoutLease(lease: string, dpuHost: boolean): string[] {
@@ -68,7 +81,7 @@ function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Se
   if (writers.length > 1) {
     problems.push(
       `lease ${name} has ${writers.length} writers, ${few(writers, MAX_NAMED_PODS, MAX_WRITER_CHARACTERS).join(' and ')}: one of them can hide that the other’s DPU is dead; ` +
-        'start Plumbline with --dpu-lease observe, or turn OVN-Kubernetes’ lease off (--dpu-node-lease-renew-interval=0)',
+        'start Plumbline with --dpu-lease observe: OVN-Kubernetes’ lease manager also repairs networks after a DPU’s restart',
     );
   }
   if (uid === undefined) {
@@ -100,6 +113,22 @@ export function isLongExpired({ at, lease, renewTime }: LeaseLook): boolean {
   return age > leaseSeconds(lease.spec?.leaseDurationSeconds) + NOTABLE_SKEW_SECONDS;
 }
 
+function ofRestart(name: string, last: LeaseLook | undefined, lost: DpuSighting['lost']): string[] {
+  const restart = lastRestart(last?.lease);
+  if (restart === undefined || lost.length === 0) return [];
+  const pods = few(lost, MAX_NAMED_PODS, MAX_POD_CHARACTERS).join(', ');
+  return [
+    `${countText(lost.length, 'pod has', 'pods have')} lost the network since ${restartText(restart)}: ${pods}; ` +
+      `migrate or restart them (--dpu-recovery migrate); if their networks work, remove ${DPU_RUN_ANNOTATION} from lease ${name}`,
+  ];
+}
+
+/** The last restart of a DPU whose health check is on. */
+export function lastRestart(lease: LeaseShape | undefined): DpuRestart | undefined {
+  if (lease === undefined || isReleased(lease.spec)) return undefined;
+  return restartOf(parseDpuRun(lease.metadata.annotations?.[DPU_RUN_ANNOTATION]));
+}
+
 function ofPods(waiting: DpuSighting['waiting']): string[] {
   if (waiting.length === 0) return [];
   const named = waiting.slice(0, MAX_NAMED_PODS).map(({ pod, network, state, reason }) => {
@@ -118,11 +147,6 @@ function skew(last: LeaseLook | undefined): string[] {
   return [`its clock is at least ${ahead} s ahead of this one; this is harmless, because no component compares clocks`];
 }
 
-interface ManagedFields {
-  readonly manager?: string | undefined;
-  readonly fieldsV1?: unknown;
-}
-
 interface WriterSample {
   readonly renewTime: string | undefined;
   readonly managedFields: readonly ManagedFields[];
@@ -130,18 +154,11 @@ interface WriterSample {
 
 /** Undefined if the API server has not recorded it. */
 export function renewalWriter({ managedFields }: WriterSample): string | undefined {
-  return managedFields.find(({ fieldsV1 }) => hasPath(fieldsV1, ['f:spec', 'f:renewTime']))?.manager;
+  return managedFields.find((entry) => ownsField(entry, ['spec', 'renewTime']))?.manager;
 }
 
 /** Two mean that two agents, or an agent and OVN-Kubernetes, renew it: one may hide that the DPU is dead. */
 export function renewalWriters(samples: readonly WriterSample[]): string[] {
   const writers = samples.map(renewalWriter).filter((writer) => writer !== undefined);
   return [...new Set(writers)].sort();
-}
-
-function hasPath(value: unknown, path: readonly string[]): boolean {
-  if (path.length === 0) return true;
-  if (typeof value !== 'object' || value === null) return false;
-  const [first = '', ...rest] = path;
-  return first in value && hasPath((value as Record<string, unknown>)[first], rest);
 }

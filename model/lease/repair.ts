@@ -2,7 +2,10 @@ import { DPU_LEASE_HOLDER } from '../names.ts';
 import type { OwnerReference } from '../shapes.ts';
 
 export interface LeaseShape {
-  readonly metadata: { readonly ownerReferences?: readonly OwnerReference[] | null | undefined };
+  readonly metadata: {
+    readonly ownerReferences?: readonly OwnerReference[] | null | undefined;
+    readonly annotations?: Readonly<Record<string, string>> | undefined;
+  };
   readonly spec?:
     | {
         readonly holderIdentity?: string | null | undefined;

@@ -1,28 +1,38 @@
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { isNotFound } from '../../kube/client.ts';
+import { isNotFound, KubeError } from '../../kube/client.ts';
+import { type DpuRunRecord, nextRecord, parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';
 import type { LeaseTiming } from '../../model/lease/timing.ts';
+import { DPU_RUN_ANNOTATION } from '../../model/names.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
-import { type LeaseName, leaseText, patchLease, Renewals, readLease } from '../kube-objects/lease.ts';
+import { type LeaseName, type LeaseObject, leaseText, patchLease, Renewals, readLease } from '../kube-objects/lease.ts';
 import type { Services } from '../lifecycle/duty.ts';
 import { DaemonFinder, readPid } from '../open-vswitch/daemons.ts';
+import type { RunReading } from './run.ts';
 
 export interface DpuDeps extends Pick<Services, 'client' | 'log' | 'metrics'> {
   readonly lease: LeaseName;
   readonly timing: LeaseTiming;
   readonly probe: Probe;
+  /** What runs on the DPU now; undefined if that is unknown. */
+  readonly readRun: () => RunReading | undefined;
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
 }
 
-/** Renews while the probe finds the DPU healthy. It never creates the Lease, which would outlive its node. */
+/**
+ * Renews while the probe finds the DPU healthy, and records restarts of the DPU and of its Open vSwitch. It never creates the
+ * Lease, which would outlive its node. The Lease is the only memory of earlier runs: each answer of the API server has it.
+ */
 export class DpuLease {
   readonly #deps: DpuDeps;
   readonly #renewals: Renewals;
   readonly #outages = new Durations();
-  /** Whether this process continues after the renewTime that an earlier one wrote. */
-  #isResumed = false;
+  /** As the API server last answered; undefined before this process has read it. */
+  #lease: LeaseObject | undefined;
+  /** Whether it was logged that the API server refuses the record, as with policies of an earlier release. */
+  #isRecordRefused = false;
   /** Why the last round did not renew; undefined if it did. */
   #problem: string | undefined = 'never renewed';
 
@@ -72,12 +82,41 @@ export class DpuLease {
   }
 
   async #renew(signal: AbortSignal): Promise<void> {
-    const { client, lease } = this.#deps;
-    if (!this.#isResumed) {
-      this.#renewals.seen((await readLease(client, lease, signal)).spec?.renewTime);
-      this.#isResumed = true;
+    const { client, lease, log } = this.#deps;
+    if (this.#lease === undefined) {
+      this.#lease = await readLease(client, lease, signal);
+      this.#renewals.seen(this.#lease.spec?.renewTime);
     }
-    await patchLease(client, lease, { spec: { renewTime: this.#renewals.next() } }, signal);
+    const spec = { renewTime: this.#renewals.next() };
+    const record = this.#changedRecord();
+    if (record === undefined) {
+      this.#lease = await patchLease(client, lease, { spec }, signal);
+      return;
+    }
+    const annotations = { [DPU_RUN_ANNOTATION]: JSON.stringify(record) };
+    try {
+      this.#lease = await patchLease(client, lease, { metadata: { annotations }, spec }, signal);
+      const restart = restartOf(record);
+      if (restart !== undefined) log.warn(restart, 'the DPU has restarted');
+    } catch (error) {
+      if (!(error instanceof KubeError) || ![403, 422].includes(error.status)) throw error;
+      // Without the record, the Lease is renewed anyway: the DPU is alive.
+      this.#lease = await patchLease(client, lease, { spec }, signal);
+      if (!this.#isRecordRefused) log.warn({ reason: error.message }, 'DPU restarts not recorded');
+      this.#isRecordRefused = true;
+    }
+  }
+
+  /** Undefined if the Lease has what runs now, or that is unknown. */
+  #changedRecord(): DpuRunRecord | undefined {
+    const { readRun, wallClock } = this.#deps;
+    const reading = readRun();
+    if (reading === undefined) return undefined;
+    // A network's time is without its fraction of a second: one made just before the restart must be older.
+    const seconds = Math.ceil(wallClock() / 1000 - reading.ageSeconds);
+    const at = new Date(seconds * 1000).toISOString();
+    const recorded = parseDpuRun(this.#lease?.metadata.annotations?.[DPU_RUN_ANNOTATION]);
+    return nextRecord(recorded, reading.run, `${at.slice(0, 19)}Z`);
   }
 }
 

@@ -1,6 +1,8 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { nodeTarget } from '../../kube/events.ts';
 import type { DpuWord } from '../../model/cni/decide.ts';
+import { cut } from '../../model/errors.ts';
+import { renewalWriter } from '../../model/lease/diagnose.ts';
 import {
   describeLease,
   isReady,
@@ -13,6 +15,7 @@ import {
   observeLease,
 } from '../../model/lease/observer.ts';
 import { type LeaseTiming, observationPeriod } from '../../model/lease/timing.ts';
+import { AGENT } from '../../model/names.ts';
 import { Durations } from '../../runtime/problem-log.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import { type LeaseName, readLease } from '../kube-objects/lease.ts';
@@ -25,6 +28,8 @@ export interface DpuHealthDeps {
   /** Renewals until the DPU counts as alive: more than 1 where OVN-Kubernetes' host side writes the Lease, too. */
   readonly proof: number;
   readonly whenUnknown: 'ready' | 'not-ready';
+  /** Called at each read with the manager who renewed the Lease last. */
+  readonly onWriter?: (manager: string | undefined) => void;
   /** The observation of an earlier process of this agent, on the same clock. Called once, when it is first needed. */
   readonly before?: () => LeaseObservation | undefined;
   /** Seconds of a monotonic clock. */
@@ -40,6 +45,7 @@ export type HealthListener = (report: DpuHealthReport, flipped: boolean) => void
 const READ_TIMEOUT_SECONDS = 5;
 /** The lease duration divided by the interval of reads while the DPU is not alive: waiting pods continue soon. */
 const WAITING_SHARE = 20;
+const MAX_MANAGER_CHARACTERS = 80;
 const MIN_CHECK_SECONDS = 0.05;
 
 /**
@@ -101,9 +107,11 @@ export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
   }
 
   async #read(signal: AbortSignal): Promise<LeaseReading> {
-    const { client, lease } = this.#deps;
+    const { client, lease, onWriter } = this.#deps;
     try {
-      const { spec } = await underSignals([signal], READ_TIMEOUT_SECONDS, (limit) => readLease(client, lease, limit));
+      const read = (limit: AbortSignal) => readLease(client, lease, limit);
+      const { spec, metadata } = await underSignals([signal], READ_TIMEOUT_SECONDS, read);
+      onWriter?.(renewalWriter({ renewTime: spec?.renewTime, managedFields: metadata.managedFields }));
       return { kind: 'read', renewTime: spec?.renewTime };
     } catch (error) {
       return isNotFound(error) ? { kind: 'missing' } : { kind: 'failed' };
@@ -118,6 +126,19 @@ export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
     this.#observation = { ...observeLease(before, reading, this.#readBefore ?? now, this.#options), answeredAt: now };
     this.#readBefore = undefined;
   }
+}
+
+/** Reports each program other than the DPU's agent that renews the Lease: OVN-Kubernetes' lease manager should be alone. */
+export function announceWriters({ nodeName, events, log }: Pick<Services, 'nodeName' | 'events' | 'log'>) {
+  let last: string = AGENT;
+  return (manager = AGENT): void => {
+    if (manager === AGENT || manager === last) return;
+    last = manager;
+    const event = 'DPULeaseShared';
+    const message = `${cut(manager, MAX_MANAGER_CHARACTERS)} renews the DPU's Lease, too. Use --dpu-lease observe with OVN-Kubernetes' lease manager, which also repairs networks after a restart of the DPU`;
+    log.warn({ event, message }, 'DPU lease has another writer');
+    events.record(nodeTarget(nodeName), { type: 'Warning', reason: event, message });
+  };
 }
 
 /** Reports each change in an Event on the Node, a log line and metrics: also unknown where that counts as ready. */

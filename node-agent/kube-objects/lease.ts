@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { list, map, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { wholeOrNone } from '../../kube/node-facts.ts';
-import { lease, objectMeta } from '../../kube/resources.ts';
+import { lease as leaseSchema, managedFields, objectMeta } from '../../kube/resources.ts';
 import { nextRenewTime, parseMicroTime } from '../../model/lease/timing.ts';
 import type { OwnerReference } from '../../model/shapes.ts';
 
@@ -52,6 +52,7 @@ export function ownedBy({ name, uid }: { readonly name: string; readonly uid: st
   return { apiVersion: 'v1', kind: 'Node', name, uid, controller: true, blockOwnerDeletion: false };
 }
 
+const lease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
 export type LeaseObject = z.infer<typeof lease>;
 
 export interface LeaseName {

@@ -3,13 +3,17 @@ import { DPU_LEASE_PREFIX } from '../../model/names.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { DpuLease, ovsProbe } from '../dpu-lease/dpu.ts';
 import { maintainDpuLease, releaseDpuLease } from '../dpu-lease/dpu-host.ts';
-import { announceHealth, HostDpuHealth } from '../dpu-lease/health.ts';
+import { announceHealth, announceWriters, HostDpuHealth } from '../dpu-lease/health.ts';
+import { readDpuRun } from '../dpu-lease/run.ts';
 import { TokenRenewal } from '../dpu-lease/token-renewal.ts';
 import { gateFilesIn } from '../gate/settings.ts';
 import { readObservedLease } from '../gate/state-file.ts';
 import type { Duty } from '../lifecycle/duty.ts';
 import { bootId, machineSeconds } from '../processes/proc.ts';
 import type { AgentParts } from './parts.ts';
+
+/** Of the API server's clock, as its responses show it. */
+const CLOCK_RESOLUTION_MILLISECONDS = 1000;
 
 export interface DpuLeaseDuties {
   readonly duties: readonly Duty[];
@@ -35,8 +39,12 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
   }
   if (mode === 'dpu') {
     const probe = ovsProbe(config.ovsRundir);
-    const wallClock = () => Date.now() + (client.clockOffset?.() ?? 0);
-    const dpuLease = new DpuLease({ ...parts, lease, timing, probe, wallClock });
+    const wallClock = () => {
+      const offset = client.clockOffset?.() ?? 0;
+      return Math.abs(offset) <= CLOCK_RESOLUTION_MILLISECONDS ? Date.now() : Date.now() + offset;
+    };
+    const readRun = () => readDpuRun(config.ovsRundir);
+    const dpuLease = new DpuLease({ ...parts, lease, timing, probe, readRun, wallClock });
     const duty = { name: 'dpu-lease', run: (signal: AbortSignal) => dpuLease.run(signal) };
     return { duties: owns ? [duty, ...tokenDuties(parts)] : [], health: undefined };
   }
@@ -46,6 +54,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     timing,
     proof: owns ? 1 : renewalsBeyondRestarts(duration),
     whenUnknown: config.dpuUnknown,
+    ...(owns && { onWriter: announceWriters(parts) }),
     before: () => readObservedLease(gateFilesIn(config.runDir).state, bootId() || undefined),
     now: machineSeconds,
   });

@@ -10,12 +10,15 @@ import { type Change, cacheProblem, createReflector, type Reflector, type Watche
 import { createReportReflector } from '../../kube/report-reflector.ts';
 import { lease, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
+import { parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';
 import { isReleased } from '../../model/lease/repair.ts';
 import {
   AGENT_READY_CONDITION,
   DPU_HOST_LABEL,
   DPU_LEASE_PREFIX,
   DPU_READY_CONDITION,
+  DPU_RESTARTED_CONDITION,
+  DPU_RUN_ANNOTATION,
   FULL_PCPUS_LABEL,
   NAMESPACE,
   THREADS_PER_CORE_LABEL,
@@ -36,6 +39,8 @@ export interface WrittenFacts extends NodeFacts, DpuNode {
   readonly fullPcpus: string | undefined;
   readonly labels: ReadonlyMap<string, string>;
   readonly agentReady: string | undefined;
+  /** Since when the condition DPURestarted is True, RFC 3339; undefined: there is no such condition. */
+  readonly dpuRestarted: string | undefined;
 }
 
 export interface ClusterOptions {
@@ -229,6 +234,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
 }
 
 function writtenFacts({ metadata, status }: z.infer<typeof nodeSchema>): WrittenFacts {
+  const dpuRestarted = status?.conditions?.find(({ type }) => type === DPU_RESTARTED_CONDITION);
   return {
     uid: metadata.uid,
     dpuHost: metadata.labels?.[DPU_HOST_LABEL] !== undefined,
@@ -237,6 +243,7 @@ function writtenFacts({ metadata, status }: z.infer<typeof nodeSchema>): Written
     labels: new Map(Object.entries(metadata.labels ?? {})),
     dpuReady: status?.conditions?.find(({ type }) => type === DPU_READY_CONDITION)?.status,
     agentReady: status?.conditions?.find(({ type }) => type === AGENT_READY_CONDITION)?.status,
+    dpuRestarted: dpuRestarted && (dpuRestarted.lastTransitionTime ?? ''),
     ...factsOfNode({ metadata, status }),
   };
 }
@@ -250,5 +257,7 @@ function sameView(a: WrittenFacts, b: WrittenFacts): boolean {
 function leaseView({ metadata, spec }: z.infer<typeof lease>, prefix: string): LeaseView | undefined {
   if (!metadata.name?.startsWith(prefix)) return undefined;
   const node = metadata.name.slice(prefix.length);
-  return { node, renewTime: spec?.renewTime, duration: spec?.leaseDurationSeconds, released: isReleased(spec) };
+  const released = isReleased(spec);
+  const restart = released ? undefined : restartOf(parseDpuRun(metadata.annotations?.[DPU_RUN_ANNOTATION]));
+  return { node, renewTime: spec?.renewTime, duration: spec?.leaseDurationSeconds, released, restart };
 }

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
 import type { AgentLease } from '../../model/lease/agent-health.ts';
+import type { DpuRestart } from '../../model/lease/dpu-run.ts';
 import {
   isReady,
   judgeLease,
@@ -23,6 +24,8 @@ import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 export interface LeaseView extends AgentLease {
   /** Its host runs with the health check off: missing renewals mean nothing. */
   readonly released?: boolean;
+  /** Of a DPU whose check is on: its last restart that its agent recorded. */
+  readonly restart?: DpuRestart | undefined;
 }
 
 export interface DpuVerdict extends Pick<LeaseVerdict, 'state' | 'age'> {

@@ -98,7 +98,7 @@ function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): b
 }
 
 /** A device that could be a virtual function of the DPU. Other extended resources (GPUs) count too: the safe side. */
-function hasNetworkDevice({ spec }: Pod): boolean {
+export function hasNetworkDevice({ spec }: Pick<Pod, 'spec'>): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some(
       (name) => name.includes('/') && isReportedResource(name),

@@ -4,6 +4,7 @@ import type { LeaseState } from '../../model/lease/observer.ts';
 import {
   AGENT_READY_CONDITION,
   DPU_READY_CONDITION,
+  DPU_RESTARTED_CONDITION,
   FULL_PCPUS_LABEL,
   RECHECK_ANNOTATION,
   SERVICE,
@@ -14,6 +15,7 @@ import type { WrittenFacts } from '../cluster/cluster.ts';
 import { type DpuMonitor, lastRenewalText } from '../cluster/dpu-health.ts';
 import type { ClusterNode, Fleet } from '../cluster/fleet.ts';
 import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
+import type { DpuRestarts } from './dpu-restarts.ts';
 import { Retries } from './evictions.ts';
 
 type ConditionStatus = 'True' | 'False' | 'Unknown';
@@ -23,6 +25,7 @@ export interface NodeWriterOptions {
   readonly fleet: Fleet;
   readonly nodes: ReadonlyMap<string, WrittenFacts>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict' | 'isReleased'>;
+  readonly restarts: Pick<DpuRestarts, 'conditionOf'>;
   readonly active: () => boolean;
   /** Called when the condition AgentReady was written that a silent agent has, or one that reports again. */
   readonly announce: (node: string, isReady: boolean) => void;
@@ -122,7 +125,8 @@ export class NodeWriter {
     const labels = missingLabels(fleet.get(node), facts);
     if (labels) await client.patch(path, MERGE, { metadata: { labels } });
     const agent = this.#agentCondition(node, facts);
-    const conditions = [this.#dpuCondition(node, facts), agent].filter((condition) => condition !== undefined);
+    const all = [this.#dpuCondition(node, facts), this.#restartCondition(node, facts), agent];
+    const conditions = all.filter((condition) => condition !== undefined);
     if (conditions.length === 0) return;
     // A merge patch would replace the kubelet's conditions.
     await client.patch(`${path}/status`, STRATEGIC, { status: { conditions } }, { query: { fieldManager: SERVICE } });
@@ -143,6 +147,15 @@ export class NodeWriter {
     if (status === dpuReady) return undefined;
     const message = `the DPU is ${state}: ${lastRenewalText(age)}`;
     return { ...conditionOf(DPU_READY_CONDITION, status), reason: DPU_REASONS[state], message };
+  }
+
+  #restartCondition(node: string, { dpuRestarted }: WrittenFacts) {
+    const restart = this.#options.restarts.conditionOf(node);
+    if (restart === null)
+      return dpuRestarted === undefined ? undefined : { type: DPU_RESTARTED_CONDITION, $patch: 'delete' };
+    if (restart === undefined || dpuRestarted === restart.at) return undefined;
+    const { at, reason, message } = restart;
+    return { ...conditionOf(DPU_RESTARTED_CONDITION, 'True'), lastTransitionTime: at, reason, message };
   }
 
   #agentCondition(name: string, { agentReady }: WrittenFacts) {

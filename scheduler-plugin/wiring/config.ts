@@ -25,6 +25,7 @@ const schema = z.object({
     .default(DPU_EXEMPT_NAMESPACES.join())
     .transform((text): readonly string[] => text.split(',').filter((one) => one !== '')),
   dpuLease: z.enum(['own', 'observe']).default('own'),
+  dpuRecovery: z.enum(['report', 'migrate']).default('report'),
   dpuLeaseNamespace: z.string().default(DPU_LEASE_NAMESPACE),
   answers: z.coerce.number().int().min(1).max(1000).default(16),
   reservationTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_RESERVATION_SECONDS),
@@ -76,6 +77,10 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
     dpuScope: {
       flag: '--dpu-scope <scope>',
       help: 'pods that need the DPU of their node: all (on the pod network), or attached where the pod network does not use the DPU: those that request a device',
+    },
+    dpuRecovery: {
+      flag: '--dpu-recovery <policy>',
+      help: 'VMs that lost their network when their DPU restarted: report, or migrate, which asks KubeVirt to migrate those that can, one at a time in each namespace (component dpu-migrate)',
     },
     answers: {
       flag: '--answers <number>',

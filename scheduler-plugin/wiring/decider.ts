@@ -8,6 +8,8 @@ import { createMaskedVms } from '../cluster/masked-vms.ts';
 import { NodeExclusions } from '../cluster/node-exclusions.ts';
 import type { NeedsReader } from '../cluster/pod-needs.ts';
 import type { PodView } from '../cluster/pod-view.ts';
+import { DpuRecovery } from '../controllers/dpu-recovery.ts';
+import { DpuRestarts } from '../controllers/dpu-restarts.ts';
 import { Evictions, stuckPodOf, whyStuck } from '../controllers/evictions.ts';
 import { agentAnnouncer, createQuarantine, launcherAnnouncer } from '../controllers/launcher-events.ts';
 import { Lookahead } from '../controllers/lookahead.ts';
@@ -64,11 +66,12 @@ export class Decider {
 
   /** Call it when this replica has become the active one: it completes the work that another one has left. */
   becameActive(): void {
-    const { recheck, writer, masks, quarantine } = this.#parts;
+    const { recheck, restarts, writer, masks, quarantine } = this.#parts;
     const { pods, nodes, state } = this.#options.cluster;
     writer.requeueAll();
     masks.starts.requeueAll();
     quarantine.announceAll();
+    restarts.checkAll();
     recheck.takeOver(pods.values());
     for (const node of nodes.keys()) {
       recheck.improved(node);
@@ -77,8 +80,8 @@ export class Decider {
   }
 
   stop(): void {
-    const { lookahead, recheck, evictions, writer, dpuHealth, masks } = this.#parts;
-    for (const part of [lookahead, recheck, evictions, writer, dpuHealth, masks.starts]) part.stop();
+    const { lookahead, recheck, evictions, restarts, writer, dpuHealth, masks } = this.#parts;
+    for (const part of [lookahead, recheck, evictions, restarts, writer, dpuHealth, masks.starts]) part.stop();
   }
 
   #followState(): void {
@@ -105,7 +108,8 @@ export class Decider {
   #followCluster(): void {
     const { cluster, events, replica } = this.#options;
     const { state } = cluster;
-    const { dpuHealth, writer, masks } = this.#parts;
+    const { dpuHealth, restarts, writer, masks } = this.#parts;
+    restarts.on('changed', (node) => writer.requeue(node));
     dpuHealth.on('changed', (node, verdict) => {
       state.setFlag(node, 'dpuDead', verdict?.ready === false);
       writer.requeue(node);
@@ -116,7 +120,10 @@ export class Decider {
         'pod',
         launcherAnnouncer(events, () => replica.isActive()),
       )
-      .on('dpuLease', (node, lease) => dpuHealth.leaseChanged(node, lease))
+      .on('dpuLease', (node, lease) => {
+        dpuHealth.leaseChanged(node, lease);
+        restarts.leaseChanged(node, lease?.restart);
+      })
       .on('pinnings', (node, pinnings) => masks.starts.reported(node, pinnings));
   }
 
@@ -148,7 +155,16 @@ function createParts(options: DeciderOptions) {
   const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable, now });
   const lookahead = new Lookahead({ fleet, verdicts, log });
   const announce = agentAnnouncer(events, log);
-  const writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active, announce, log });
+  const recovery = new DpuRecovery({ client, events, log });
+  const restarts = new DpuRestarts({
+    client,
+    events,
+    scope: config.dpuScope,
+    active,
+    migrate: config.dpuRecovery === 'migrate' ? recovery.migrate : undefined,
+    log,
+  });
+  const writer = new NodeWriter({ client, fleet, nodes, dpuHealth, restarts, active, announce, log });
   const recheck = new Recheck({
     wouldFit: (needs, node) => verdicts.wouldFit(needs, node),
     isExcluded(needs, name) {
@@ -192,6 +208,7 @@ function createParts(options: DeciderOptions) {
     exclusions,
     verdicts,
     lookahead,
+    restarts,
     writer,
     recheck,
     evictions,

@@ -58,6 +58,18 @@ describe('a running pod', () => {
       whole('by its last report, it shares no core with other pods'),
     ]));
 
+  it('has lost its network by a restart of its DPU, unless that is dead now', () => {
+    const networkLost = 'its DPU’s reboot at 2026-11-29T10:00:00Z';
+    const [cause, ...others] = on({ networkLost });
+    assert.deepEqual(cause, {
+      reason: 'NetworkLost',
+      text: `on n1, without a network since ${networkLost}`,
+      remedies: [AGAIN, 'forget-restart'],
+    });
+    assert.deepEqual(others, on({}));
+    assert.equal(on({ networkLost, deadDpu: 'expired' })[0]?.reason, 'DPUNotReady');
+  });
+
   it('is far from each of its networks', () =>
     assert.deepEqual(
       on({}, needs('p', 4, [physnet('west'), physnet('gone'), physnet('vague'), physnet('east'), TUNNEL])),

@@ -30,6 +30,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   'components/console': 'console.enabled=true',
   'scheduler/loopback': 'scheduler.mode=loopback',
   'components/align-all': 'webhook.alignment=auto',
+  'components/dpu-migrate': 'dpu.recovery=migrate',
 };
 
 describe('the Helm chart', () => {

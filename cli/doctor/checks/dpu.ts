@@ -1,11 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
-import { listOf } from '../../../diagnosis/objects.ts';
+import { word } from '../../../kube/bounds.ts';
 import type { KubeClient } from '../../../kube/client.ts';
-import { lease as leaseSchema, objectMeta } from '../../../kube/resources.ts';
+import {
+  connectionWrites,
+  lease as leaseSchema,
+  managedFields,
+  objectMeta,
+  podStatus,
+} from '../../../kube/resources.ts';
 import { countText } from '../../../model/amounts.ts';
 import { dpuConnections } from '../../../model/cni/connection-status.ts';
-import type { DpuDiagnosis, DpuSighting, LeaseLook } from '../../../model/lease/diagnose.ts';
+import { type DpuDiagnosis, type DpuSighting, type LeaseLook, lastRestart } from '../../../model/lease/diagnose.ts';
+import { isNetworkLost, networkMadeAt } from '../../../model/lease/dpu-run.ts';
+import { groupBy } from '../../../model/lists.ts';
 import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
 import { named, readAll } from '../../support/lists.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
@@ -33,13 +41,13 @@ export function checkDpus(diagnoses: readonly DpuDiagnosis[] | undefined, second
   return notes.report;
 }
 
-const managedFields = listOf(z.object({ manager: z.string().optional(), fieldsV1: z.unknown().optional() }));
 const managedLease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
 const pod = z.object({
-  metadata: objectMeta,
-  spec: z.object({ nodeName: z.string().nullish() }),
-  status: z.object({ phase: z.string().nullish() }).nullish(),
+  metadata: objectMeta.extend({ creationTimestamp: word.optional(), managedFields: connectionWrites }),
+  spec: z.object({ nodeName: z.string().nullish(), hostNetwork: z.boolean().optional() }),
+  status: podStatus.pick({ phase: true, conditions: true }).nullish(),
 });
+type PodOfNode = z.infer<typeof pod>;
 /** Between two reads: short enough to see every writer that renews every few seconds. */
 const READ_INTERVAL_MILLISECONDS = 1000;
 
@@ -73,23 +81,32 @@ export async function watchDpus(
     (await readAll(client, '/api/v1/nodes', named)).map(({ metadata }) => [metadata.name ?? '', metadata]),
   );
   const hosts = [...nodes].flatMap(([name, { labels }]) => (labels?.[DPU_HOST_LABEL] === undefined ? [] : [name]));
-  const waiting = hosts.length === 0 ? new Map() : await waitingPods(client);
+  const pods = hosts.length === 0 ? new Map<string, PodOfNode[]>() : await readPods(client);
   return [...new Set([...hosts, ...looks.keys()])].sort().map((name) => ({
     node: name,
     uid: nodes.get(name)?.uid,
     dpuHost: hosts.includes(name),
     looks: looks.get(name) ?? [],
-    waiting: waiting.get(name) ?? [],
+    lost: lostPods(pods.get(name) ?? [], looks.get(name)?.at(-1)),
+    waiting: (pods.get(name) ?? []).flatMap(waitingNetworks),
   }));
 }
 
-async function waitingPods(client: KubeClient): Promise<Map<string, DpuSighting['waiting']>> {
-  const waiting = new Map<string, DpuSighting['waiting']>();
-  for (const { metadata, spec, status } of await readAll(client, '/api/v1/pods', pod)) {
-    if (spec.nodeName == null || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;
-    const unconnected = dpuConnections(metadata.annotations ?? {}).filter(({ state }) => state !== 'Ready');
-    const named = unconnected.map((one) => ({ ...one, pod: `${metadata.namespace}/${metadata.name}` }));
-    if (named.length > 0) waiting.set(spec.nodeName, [...(waiting.get(spec.nodeName) ?? []), ...named]);
-  }
-  return waiting;
+async function readPods(client: KubeClient): Promise<ReadonlyMap<string, PodOfNode[]>> {
+  const pods = await readAll(client, '/api/v1/pods', pod);
+  const current = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed');
+  return groupBy(current, ({ spec }) => spec.nodeName ?? '');
+}
+
+const nameOf = ({ metadata }: PodOfNode) => `${metadata.namespace}/${metadata.name}`;
+
+function lostPods(pods: readonly PodOfNode[], last: LeaseLook | undefined): string[] {
+  const restart = lastRestart(last?.lease);
+  if (restart === undefined) return [];
+  return pods.filter((ofNode) => isNetworkLost(networkMadeAt(ofNode), restart)).map(nameOf);
+}
+
+function waitingNetworks(ofNode: PodOfNode): DpuSighting['waiting'] {
+  const unconnected = dpuConnections(ofNode.metadata.annotations ?? {}).filter(({ state }) => state !== 'Ready');
+  return unconnected.map((connection) => ({ ...connection, pod: nameOf(ofNode) }));
 }

@@ -4,8 +4,15 @@ import { nodeContent } from '../../../console/server/records.ts';
 import { createReports } from '../../../console/server/reports.ts';
 import { statusOf } from '../../scheduler-plugin/extender-fixture.ts';
 
+const RESTART = { at: '2026-11-29T10:00:00Z', text: 'its DPU’s reboot' };
+
 interface Given {
-  readonly node?: { readonly dpuHost?: boolean; readonly dpuReady?: string; readonly acceptsVms?: boolean } | null;
+  readonly node?: {
+    readonly dpuHost?: boolean;
+    readonly dpuReady?: string;
+    readonly acceptsVms?: boolean;
+    readonly dpuRestart?: typeof RESTART;
+  } | null;
   readonly report?: unknown;
   readonly silent?: boolean;
   readonly draCpu?: boolean;
@@ -16,6 +23,12 @@ describe('the record of a node', () => {
     ['nothing wrong', {}, [], ''],
     ['a live DPU', { node: { dpuHost: true, dpuReady: 'True' } }, [], 'alive'],
     ['a dead DPU', { node: { dpuHost: true, dpuReady: 'False' } }, ['dpu-dead'], 'dead'],
+    [
+      'a DPU that has restarted',
+      { node: { dpuHost: true, dpuReady: 'True', dpuRestart: RESTART } },
+      ['dpu-restarted'],
+      'alive',
+    ],
     ['a DPU without the condition', { node: { dpuHost: true } }, [], 'unknown'],
     ['the condition on a node that is not a DPU host', { node: { dpuReady: 'False' } }, [], ''],
     ['a silent agent', { silent: true }, ['silent'], ''],

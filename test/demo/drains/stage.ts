@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,6 +14,7 @@ import { createKubeClient } from '../../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
+import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import {
   MIGRATIONS,
   NAMESPACES,
@@ -46,7 +48,8 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
   });
   await cluster.start();
   const { client } = cluster;
-  await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } });
+  for (const name of [NAMESPACE, DPU_LEASE_NAMESPACE])
+    await client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
   for (const name of PHYSNETS) await client.create(NETWORK_ATTACHMENT_DEFINITIONS, localnet(name, name, NAMESPACE));
   await mkdir(join(directory, 'vswitch'));
   const ovs = await openVswitch(dist, join(directory, 'vswitch'), { standIns: true });
@@ -102,6 +105,29 @@ export async function startDrainStage(nodes: readonly DemoNode[]) {
       const args = await agentArgs(node, { cluster, ovs, ovsNode: '', directory });
       again.push(startDaemon({ name: `again-${name}`, program: join(dist, 'node-agent.cjs'), args, directory }));
     },
+    /** Kills ovs-vswitchd, and starts it again. */
+    restartSwitch() {
+      process.kill(ovs.pids[0]!, 'SIGKILL');
+      const args = ['--name', 'ovs-vswitchd', '--rundir', ovs.rundir];
+      again.push(startDaemon({ name: 'again-ovs', program: join(dist, 'ovs-stand-in.cjs'), args, directory }));
+    },
+    /** Kills the extender, and starts it again on the same port. @param flags more arguments */
+    async restartExtender(...flags: string[]) {
+      const { schedulerPlugin } = installed;
+      const { port } = await schedulerPlugin.ports();
+      const [, program = '', ...args] = readFileSync(`/proc/${schedulerPlugin.pid}/cmdline`, 'utf8').split('\0');
+      args[args.indexOf('--port') + 1] = String(port);
+      await schedulerPlugin.stop('SIGKILL');
+      const daemon = startDaemon({
+        name: 'again-extender',
+        program,
+        args: [...args.filter((arg) => arg !== ''), ...flags],
+        directory,
+      });
+      again.push(daemon);
+      await daemon.ready();
+    },
+    api,
     reported,
     settle,
     plan: (node: string) => readDrain(api, [node], Date.now()),

@@ -57,6 +57,7 @@ function playDpu({ cluster, node, undo }: Scene): PlayedDpu {
         lease: { namespace: 'ovn-kubernetes', name: `ovn-dpu-${node.name}` },
         timing: { renewInterval: INTERVAL, duration: DURATION },
         probe: async () => undefined,
+        readRun: () => undefined,
         log: createLogger('dpu', 'error'),
         metrics: createAgentMetrics(new Registry()),
         wallClock: Date.now,

@@ -13,6 +13,11 @@ import type { OwnerReference } from '../../../model/shapes.ts';
 const NODE = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
 const { ownerReferences, ...spec } = leaseForm(NODE);
 const START = Date.UTC(2026, 0, 1);
+const RESTARTED = JSON.stringify({
+  bootId: 'b',
+  pid: 2,
+  restart: { previous: { bootId: 'a', pid: 1 }, at: '2026-11-29T10:00:00Z' },
+});
 const field = { 'f:spec': { 'f:renewTime': {} } };
 /** One read every 5 s; the writers renew in turn. */
 const looksOf = (writers: readonly string[], more: Partial<LeaseLook> = {}): LeaseLook[] =>
@@ -31,6 +36,7 @@ const sighting = (more: Partial<DpuSighting> = {}): DpuSighting => ({
   uid: 'u1',
   dpuHost: true,
   looks: looksOf(['plumbline-node-agent']),
+  lost: [],
   waiting: [],
   ...more,
 });
@@ -51,6 +57,16 @@ describe('the doctor’s view of a DPU Lease', () => {
       'reports two writers by name, and what to do',
       { looks: looksOf(['plumbline-node-agent', 'ovnkube']) },
       /2 writers, ovnkube and plumbline-node-agent.*--dpu-lease observe/,
+    ],
+    [
+      'reports pods that lost their network, by name',
+      {
+        lost: ['default/a', 'default/b'],
+        looks: looksOf(['plumbline-node-agent'], {
+          lease: { metadata: { ownerReferences, annotations: { 'plumbline.dev/dpu-run': RESTARTED } }, spec },
+        }),
+      },
+      /^2 pods have lost the network since its DPU’s reboot at 2026-11-29T10:00:00Z: default\/a, default\/b; migrate or restart/,
     ],
     ['reports a DPU host without a Lease', { looks: [] }, /lease ovn-dpu-n1 does not exist.*--mode dpu-host/],
     ['reports a Lease without a Node', { uid: undefined }, /node n1 does not; delete the lease/],

@@ -5,9 +5,12 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { nextRecord } from '../../../model/lease/dpu-run.ts';
 import { DPU_LEASE_HOLDER } from '../../../model/names.ts';
 import { DpuLease, ovsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
 import { maintainDpuLease, releaseDpuLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
+import { readDpuRun } from '../../../node-agent/dpu-lease/run.ts';
+import { bootId } from '../../../node-agent/processes/proc.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns, useDuties } from '../support.ts';
 
@@ -51,6 +54,7 @@ describe('the renewals of a DPU, round by round', () => {
         probed();
         return unwell;
       },
+      readRun: () => undefined,
       log: logged.log,
       metrics,
       wallClock: () => Date.UTC(2026, 0, 1),
@@ -105,6 +109,117 @@ describe('the renewals of a DPU, round by round', () => {
     assert.match(problems[0] ?? '', /^the lease does not exist yet; the agent on the host creates it/);
     assert.match(problems[1] ?? '', /not yours/);
     assert.deepEqual(await outcomes(), { failed: 3 });
+  });
+});
+
+describe('the record of the DPU’s runs in its Lease', () => {
+  const start = useDuties();
+  const RUN = { bootId: 'a', pid: 1, start: 100 };
+  /** The Lease in the API server, and what runs on the DPU. */
+  let annotations: Record<string, string | null>;
+  let run: object;
+  let ageSeconds: number;
+  let refused: boolean;
+  let logged: ReturnType<typeof recordingLogger>;
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    annotations = {};
+    run = RUN;
+    ageSeconds = 0;
+    refused = false;
+    logged = recordingLogger();
+  });
+  afterEach(() => mock.timers.reset());
+
+  const agent = () => {
+    const lease = () => ({ metadata: { name: 'dpu', annotations: { ...annotations } }, spec: {} });
+    const client = {
+      get: async () => lease(),
+      patch: async (_path: string, _type: string, { metadata }: { metadata?: { annotations: typeof annotations } }) => {
+        if (refused && metadata !== undefined) throw new KubeError(403, 'Forbidden', 'a DPU may change only renewTime');
+        annotations = { ...annotations, ...metadata?.annotations };
+        return lease();
+      },
+    } as unknown as KubeClient;
+    start(
+      new DpuLease({
+        client,
+        lease: { namespace: 'ns', name: 'dpu' },
+        timing: { renewInterval: 10, duration: 40 },
+        probe: async () => undefined,
+        readRun: () => ({ run: run as typeof RUN, ageSeconds }),
+        log: logged.log,
+        metrics: testMetrics(),
+        wallClock: () => Date.UTC(2026, 0, 1, 0, 1),
+      }),
+    );
+    return turns();
+  };
+  const round = async () => {
+    mock.timers.tick(10_000);
+    await turns();
+  };
+  const record = () => JSON.parse(annotations['plumbline.dev/dpu-run'] ?? 'null') as unknown;
+  const warnings = () => logged.lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
+
+  it('is written with the first renewal, and has a restart when another run is seen, also by the next agent', async () => {
+    await agent();
+    assert.deepEqual(record(), RUN);
+    await round();
+    const next = { ...RUN, pid: 2, start: 900 };
+    [run, ageSeconds] = [next, 7];
+    await round();
+    const restart = { previous: RUN, at: '2026-01-01T00:00:53Z' };
+    assert.deepEqual(record(), { ...next, restart });
+    await round();
+    assert.deepEqual(record(), { ...next, restart }, 'later renewals keep it');
+    assert.deepEqual(warnings(), ['the DPU has restarted']);
+    run = { ...next, bootId: 'b' };
+    ageSeconds = 0;
+    await agent();
+    assert.deepEqual(record(), { ...run, restart: { previous: next, at: '2026-01-01T00:01:00Z' } });
+  });
+
+  it('has no restart after an administrator has removed it', async () => {
+    await agent();
+    run = { ...RUN, pid: 2 };
+    await round();
+    annotations = {};
+    await round();
+    await round();
+    assert.deepEqual(record(), run);
+  });
+
+  it('is left out while the API server refuses it: the renewals continue, and one line says so', async () => {
+    refused = true;
+    await agent();
+    await round();
+    assert.equal(record(), null);
+    assert.deepEqual(warnings(), ['DPU restarts not recorded']);
+    assert.equal(logged.lines.filter(({ msg }) => msg === 'renewing the DPU lease').length, 1);
+    refused = false;
+    await round();
+    assert.deepEqual(record(), RUN);
+  });
+});
+
+describe('what runs on a DPU', () => {
+  const directory = tempDirectories();
+
+  it('is the process of the pidfile with its start, which differs for the next one', async () => {
+    const rundir = directory();
+    const pidfile = join(rundir, 'ovs-vswitchd.pid');
+    assert.equal(readDpuRun(rundir), undefined);
+    const first = await startStandIn('ovs-vswitchd', 1, pidfile);
+    const before = readDpuRun(rundir);
+    assert.deepEqual([before?.run.pid, before?.run.bootId], [first.pid, bootId()]);
+    assert.deepEqual(readDpuRun(rundir)?.run, before?.run);
+    assert.ok(before !== undefined && before.ageSeconds >= 0 && before.ageSeconds < 60, `${before?.ageSeconds}`);
+    await first.stop();
+    const second = await startStandIn('ovs-vswitchd', 1, pidfile);
+    assert.notEqual(nextRecord(before?.run, readDpuRun(rundir)!.run, ''), undefined);
+    await second.stop();
   });
 });
 

@@ -2,8 +2,41 @@ import assert from 'node:assert/strict';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { EventRecorder } from '../../../kube/events.ts';
 import type { LeaseObservation, LeaseState } from '../../../model/lease/observer.ts';
-import { announceHealth, HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
+import { announceHealth, announceWriters, HostDpuHealth } from '../../../node-agent/dpu-lease/health.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
+
+describe('the host of a DPU whose Lease has another writer', () => {
+  it('says once that OVN-Kubernetes’ lease manager should be alone', async () => {
+    let manager = 'plumbline-node-agent';
+    const get = async () => ({
+      metadata: { managedFields: [{ manager, fieldsV1: { 'f:spec': { 'f:renewTime': {} } } }] },
+      spec: { renewTime: '2026-01-01T00:00:00.000000Z' },
+    });
+    const events: string[] = [];
+    const { log, lines } = recordingLogger();
+    const record = (_: unknown, { reason, message }: { reason: string; message: string }) =>
+      void events.push(`${reason}: ${message}`);
+    const health = new HostDpuHealth({
+      client: { get } as unknown as KubeClient,
+      lease: { namespace: 'ovn-kubernetes', name: 'ovn-dpu-a' },
+      timing: { renewInterval: 10, duration: 40 },
+      proof: 1,
+      whenUnknown: 'ready',
+      onWriter: announceWriters({ nodeName: 'a', events: { record, flush: async () => {} }, log }),
+      now: () => 0,
+    });
+    for (const name of ['plumbline-node-agent', 'ovnkube', 'plumbline-node-agent', 'ovnkube']) {
+      manager = name;
+      await health.poll(new AbortController().signal);
+    }
+    assert.deepEqual(events.length, 1);
+    assert.match(events[0] ?? '', /^DPULeaseShared: ovnkube renews the DPU's Lease, too\. Use --dpu-lease observe/);
+    assert.deepEqual(
+      lines.map(({ msg }) => msg),
+      ['DPU lease has another writer'],
+    );
+  });
+});
 
 /** A Lease, an API server and a monotonic clock that a test moves; the observer of the host checks when it is due. */
 class VirtualHost {

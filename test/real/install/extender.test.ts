@@ -192,14 +192,16 @@ describe('what the extender may write, on a real API server', function () {
     const node = async () => (await installed.client.get(NODE)) as SeenNode;
     const condition = (status: string, more: object = {}) => ({
       status: {
-        conditions: ['plumbline.dev/AgentReady', 'plumbline.dev/DPUReady'].map((type) => ({
-          type,
-          status,
-          reason: 'LeaseRenewed',
-          message: 'alive',
-          lastHeartbeatTime: '2026-11-01T10:00:00Z',
-          lastTransitionTime: '2026-11-01T10:00:00Z',
-        })),
+        conditions: ['plumbline.dev/AgentReady', 'plumbline.dev/DPUReady', 'plumbline.dev/DPURestarted'].map(
+          (type) => ({
+            type,
+            status,
+            reason: 'LeaseRenewed',
+            message: 'alive',
+            lastHeartbeatTime: '2026-11-01T10:00:00Z',
+            lastTransitionTime: '2026-11-01T10:00:00Z',
+          }),
+        ),
         ...more,
       },
     });
@@ -221,6 +223,7 @@ describe('what the extender may write, on a real API server', function () {
           'Ready True',
           `plumbline.dev/AgentReady ${status}`,
           `plumbline.dev/DPUReady ${status}`,
+          `plumbline.dev/DPURestarted ${status}`,
         ]);
       }
       const { managedFields } = (await node()).metadata;

@@ -18,6 +18,7 @@ const BUILDS: readonly (readonly [folder: string, ...components: string[]])[] = 
   ),
   ['base', 'components/monitoring'],
   ['base', 'components/align-all'],
+  ['base', 'components/dpu-migrate'],
   ['base', 'components/no-cert-manager'],
   ['overlays/kubevirt-ovn-kubernetes', 'components/monitoring'],
   ['overlays/dpu-host', 'components/monitoring'],

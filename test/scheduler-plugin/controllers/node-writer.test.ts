@@ -3,6 +3,7 @@ import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { WrittenFacts } from '../../../scheduler-plugin/cluster/cluster.ts';
 import type { DpuVerdict } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import type { DpuRestarts } from '../../../scheduler-plugin/controllers/dpu-restarts.ts';
 import { NodeWriter } from '../../../scheduler-plugin/controllers/node-writer.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
@@ -26,12 +27,14 @@ describe('the node writer of the extender', () => {
     facts = {},
     verdict = { ready: true, state: 'alive', age: 3.4 },
     released = false,
+    restart = null,
     active = true,
     refuse = () => undefined,
   }: {
     readonly facts?: Partial<WrittenFacts>;
     readonly verdict?: DpuVerdict;
     readonly released?: boolean;
+    readonly restart?: ReturnType<DpuRestarts['conditionOf']> | 'unknown';
     readonly active?: boolean;
     readonly refuse?: (call: number) => Error | undefined;
   }) => {
@@ -53,9 +56,10 @@ describe('the node writer of the extender', () => {
     const logger = recordingLogger();
     const { log } = logger;
     const dpuHealth = { verdict: () => verdict, isReleased: () => released };
+    const restarts = { conditionOf: () => (restart === 'unknown' ? undefined : restart) };
     const announced: string[] = [];
     const announce = (node: string, isReady: boolean) => void announced.push(`${node} ${isReady}`);
-    writer = new NodeWriter({ client, fleet, nodes, dpuHealth, active: () => active, announce, log });
+    writer = new NodeWriter({ client, fleet, nodes, dpuHealth, restarts, active: () => active, announce, log });
     return { patches, logger, fleet, announced };
   };
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
@@ -161,6 +165,26 @@ describe('the node writer of the extender', () => {
       assert.deepEqual(announced, announcement === undefined ? [] : [announcement]);
     });
   }
+
+  it('writes the condition DPURestarted with the time of the restart, and removes it at the end', async () => {
+    const restart = { at: '2026-11-29T10:00:00Z', reason: 'DPURebooted', message: 'its DPU’s reboot' };
+    const { lastHeartbeatTime: _, ...condition } = conditionOf(await written({ restart })) ?? {};
+    const { at, ...texts } = restart;
+    assert.deepEqual(condition, {
+      type: 'plumbline.dev/DPURestarted',
+      status: 'True',
+      lastTransitionTime: at,
+      ...texts,
+    });
+    assert.deepEqual(await written({ restart, facts: { dpuRestarted: at } }), [], 'it is not written again');
+    const earlier = { dpuRestarted: '2026-11-29T09:00:00Z' };
+    assert.equal(conditionOf(await written({ restart, facts: earlier }))?.['lastTransitionTime'], at);
+    assert.deepEqual(await written({ restart: 'unknown', facts: earlier }), [], 'not before the pods are known');
+    assert.deepEqual(conditionOf(await written({ restart: null, facts: earlier })), {
+      type: 'plumbline.dev/DPURestarted',
+      $patch: 'delete',
+    });
+  });
 
   it('writes both conditions of a node in one patch', async () => {
     const { patches, fleet } = stage({ facts: { dpuHost: true } });

@@ -1,0 +1,119 @@
+import * as z from 'zod';
+import { listOrNone, name, uid, word } from '../../kube/bounds.ts';
+import { isAlreadyExists, type KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import { pagesOf } from '../../kube/list-pages.ts';
+import { recognizeLauncher, type VmiReference, vmiObject } from '../../model/launcher/recognize.ts';
+import { type DpuRestart, restartText } from '../../model/lease/dpu-run.ts';
+import { groupBy } from '../../model/lists.ts';
+import { DPU_RECOVERY_LABEL } from '../../model/names.ts';
+import type { ExtenderLogger } from '../telemetry/log-messages.ts';
+import type { LostPod } from './dpu-restarts.ts';
+
+export interface DpuRecoveryOptions {
+  readonly client: Pick<KubeClient, 'get' | 'create'>;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly log: ExtenderLogger;
+}
+
+const API = '/apis/kubevirt.io/v1';
+const PAGE_OBJECTS = 500;
+const MAX_CONDITIONS = 64;
+
+const migration = z.object({
+  metadata: z.object({ name, labels: z.record(z.string(), z.string()).nullish() }),
+  spec: z.object({ vmiName: name.nullish() }),
+  status: z.object({ phase: word.nullish() }).nullish(),
+});
+const instance = z.object({
+  metadata: z.object({ name, uid, deletionTimestamp: word.nullish() }),
+  status: z.object({
+    nodeName: name.nullish(),
+    conditions: listOrNone(z.object({ type: word, status: word }), MAX_CONDITIONS),
+  }),
+});
+type Migration = z.infer<typeof migration>;
+
+const isActive = ({ status }: Migration): boolean => !['Succeeded', 'Failed'].includes(status?.phase ?? '');
+const isOwn = ({ metadata }: Migration): boolean => metadata.labels?.[DPU_RECOVERY_LABEL] !== undefined;
+
+const migrationName = ({ metadata }: LostPod, { at }: DpuRestart): string =>
+  `plumbline-dpu-${metadata.uid}-${Date.parse(at) / 1000}`;
+
+/**
+ * Asks KubeVirt to migrate VMs that lost their network: one at a time in each namespace, and each launcher once for each
+ * restart. It remembers nothing: its migrations are in the API server, with a label and a name that says for what.
+ */
+export class DpuRecovery {
+  readonly #options: DpuRecoveryOptions;
+  /** Nodes take turns: two at once could each start a migration in one namespace. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(options: DpuRecoveryOptions) {
+    this.#options = options;
+  }
+
+  /** @throws KubeError */
+  readonly migrate = (node: string, restart: DpuRestart, launchers: readonly LostPod[]): Promise<void> => {
+    const turn = this.#last.then(async () => {
+      for (const [namespace, pods] of groupBy(launchers, ({ metadata }) => metadata.namespace ?? ''))
+        await this.#migrateOne(namespace, node, restart, pods);
+    });
+    this.#last = turn.catch(() => undefined);
+    return turn;
+  };
+
+  async #migrateOne(namespace: string, node: string, restart: DpuRestart, pods: readonly LostPod[]): Promise<void> {
+    const migrations = await this.#list(`${API}/namespaces/${namespace}/virtualmachineinstancemigrations`, migration);
+    if (migrations.some((one) => isOwn(one) && isActive(one))) return;
+    const instances = await this.#list(`${API}/namespaces/${namespace}/virtualmachineinstances`, instance);
+    const migrating = new Set(migrations.filter(isActive).map(({ spec }) => spec.vmiName));
+    const requested = new Set(migrations.map(({ metadata }) => metadata.name));
+    for (const pod of pods) {
+      const launcher = recognizeLauncher(pod);
+      const id = migrationName(pod, restart);
+      if (launcher.kind !== 'launcher' || migrating.has(launcher.vmi.name) || requested.has(id)) continue;
+      const vmi = instances.find(({ metadata }) => metadata.uid === launcher.vmi.uid);
+      if (vmi === undefined || !canMigrate(vmi, node)) continue;
+      if (await this.#create(namespace, id, launcher.vmi, restart)) return;
+    }
+  }
+
+  /** @returns whether it was accepted. KubeVirt refuses a VM that cannot migrate now: the next one is tried. */
+  async #create(namespace: string, id: string, vmi: VmiReference, restart: DpuRestart): Promise<boolean> {
+    const { client, events, log } = this.#options;
+    const fields = { vmi: `${namespace}/${vmi.name}`, migration: id };
+    try {
+      await client.create(`${API}/namespaces/${namespace}/virtualmachineinstancemigrations`, {
+        apiVersion: 'kubevirt.io/v1',
+        kind: 'VirtualMachineInstanceMigration',
+        metadata: { name: id, namespace, labels: { [DPU_RECOVERY_LABEL]: 'true' } },
+        spec: { vmiName: vmi.name },
+      });
+    } catch (err) {
+      if (!isAlreadyExists(err)) log.warn({ ...fields, err }, 'migrating a VM failed; retrying');
+      return false;
+    }
+    const message = `Asked KubeVirt to migrate the VM: its network is lost since ${restartText(restart)}`;
+    events.record(vmiObject(namespace, vmi), { type: 'Normal', reason: 'DPURecovery', message });
+    log.info(fields, 'asked KubeVirt to migrate');
+    return true;
+  }
+
+  /** What cannot be read is left out. @throws KubeError */
+  async #list<S extends z.ZodType>(path: string, schema: S): Promise<z.infer<S>[]> {
+    const list: z.infer<S>[] = [];
+    for await (const { items } of pagesOf({ client: this.#options.client, path, page: PAGE_OBJECTS })) {
+      for (const item of items ?? []) {
+        const { success, data } = schema.safeParse(item);
+        if (success) list.push(data);
+      }
+    }
+    return list;
+  }
+}
+
+function canMigrate({ metadata, status }: z.infer<typeof instance>, node: string): boolean {
+  if (metadata.deletionTimestamp != null || status.nodeName !== node) return false;
+  return status.conditions?.some(({ type, status: value }) => type === 'LiveMigratable' && value === 'True') === true;
+}

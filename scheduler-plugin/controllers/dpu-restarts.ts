@@ -1,0 +1,164 @@
+import { EventEmitter } from 'node:events';
+import type * as z from 'zod';
+import { word } from '../../kube/bounds.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import { pagesOf } from '../../kube/list-pages.ts';
+import { connectionWrites, observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
+import { recognizeLauncher, vmiObject } from '../../model/launcher/recognize.ts';
+import { type DpuRestart, isNetworkLost, networkMadeAt, restartText } from '../../model/lease/dpu-run.ts';
+import { ProblemLog } from '../../runtime/problem-log.ts';
+import { type DpuScope, hasNetworkDevice } from '../cluster/pod-needs.ts';
+import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
+
+export interface DpuRestartsOptions {
+  readonly client: KubeClient;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly scope: DpuScope;
+  readonly active: () => boolean;
+  /** Called at each check with the launchers on the node that lost their network; undefined: VMs are only reported. */
+  readonly migrate: ((node: string, restart: DpuRestart, launchers: readonly LostPod[]) => Promise<void>) | undefined;
+  readonly log: ExtenderLogger;
+}
+
+const lostPod = podSchema.extend({
+  metadata: observedMeta.extend({ creationTimestamp: word.optional(), managedFields: connectionWrites }),
+  status: podStatus.pick({ phase: true, conditions: true }).nullish(),
+});
+export type LostPod = z.infer<typeof lostPod>;
+
+/** Between two checks of a node whose pods have lost their network, and after a failure. */
+const CHECK_MILLISECONDS = 10_000;
+const PAGE_PODS = 500;
+
+interface DpuRestartEvents {
+  /** The node's condition may differ from `conditionOf`. */
+  readonly changed: [node: string];
+}
+
+interface Loss {
+  readonly restart: DpuRestart;
+  /** `over`: no pod lost its network, or none is left; no pod is added later. */
+  state: 'unknown' | 'lost' | 'over';
+  /** The uids of the pods with an Event. */
+  readonly announced: Set<string>;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/**
+ * The pods that lost their network when their node's DPU, or its Open vSwitch, restarted: an Event for each, and the node's
+ * condition until the last one was made again or repaired.
+ *
+ * Remembered by node. Owner: the record in the DPU's Lease. Age: pods are listed every ten seconds while some are lost.
+ * End: the record has no restart, another one, or the Lease is gone. Another replica finds all of it in the Lease and the pods.
+ */
+export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
+  readonly #options: DpuRestartsOptions;
+  readonly #problems: ProblemLog<ExtenderMessages>;
+  readonly #losses = new Map<string, Loss>();
+
+  constructor(options: DpuRestartsOptions) {
+    super();
+    this.#options = options;
+    this.#problems = new ProblemLog(options.log);
+  }
+
+  /** @param restart undefined: none was recorded, or the check is off */
+  leaseChanged(node: string, restart: DpuRestart | undefined): void {
+    const before = this.#losses.get(node);
+    if (before?.restart.at === restart?.at && before?.restart.kind === restart?.kind) return;
+    clearTimeout(before?.timer);
+    this.#losses.delete(node);
+    if (restart === undefined) this.emit('changed', node);
+    else this.#begin(node, restart);
+  }
+
+  /** Call it when this replica has become the active one. */
+  checkAll(): void {
+    for (const [node, { restart, timer }] of this.#losses) {
+      clearTimeout(timer);
+      this.#begin(node, restart);
+    }
+  }
+
+  /** What the node's condition should say; null: it should have none; undefined: not known yet. */
+  conditionOf(
+    node: string,
+  ): { readonly at: string; readonly reason: string; readonly message: string } | null | undefined {
+    const loss = this.#losses.get(node);
+    if (loss === undefined || loss.state === 'over') return null;
+    if (loss.state === 'unknown') return undefined;
+    const { restart } = loss;
+    const reason = restart.kind === 'reboot' ? 'DPURebooted' : 'OpenVswitchRestarted';
+    return { at: restart.at, reason, message: restartText(restart) };
+  }
+
+  stop(): void {
+    for (const { timer } of this.#losses.values()) clearTimeout(timer);
+    this.#losses.clear();
+  }
+
+  #begin(node: string, restart: DpuRestart): void {
+    const loss: Loss = { restart, state: 'unknown', announced: new Set(), timer: undefined };
+    this.#losses.set(node, loss);
+    void this.#check(node, loss);
+  }
+
+  async #check(node: string, loss: Loss): Promise<void> {
+    try {
+      if (this.#options.active()) await this.#reconcile(node, loss);
+      this.#problems.recovered();
+    } catch (err) {
+      this.#problems.failed(err, 'checking networks failed; retrying', { node });
+    }
+    if (this.#losses.get(node) !== loss || loss.state === 'over') return;
+    loss.timer = setTimeout(() => void this.#check(node, loss), CHECK_MILLISECONDS).unref();
+  }
+
+  /** @throws KubeError */
+  async #reconcile(node: string, loss: Loss): Promise<void> {
+    const pods = await this.#lostPods(node, loss.restart);
+    if (this.#losses.get(node) !== loss) return;
+    this.#announce(node, loss, pods);
+    loss.state = pods.length === 0 ? 'over' : 'lost';
+    this.emit('changed', node);
+    await this.#options.migrate?.(node, loss.restart, pods.filter(isRunningLauncher));
+  }
+
+  async #lostPods(node: string, restart: DpuRestart): Promise<LostPod[]> {
+    const { client, scope } = this.#options;
+    const query = { fieldSelector: `spec.nodeName=${node}` };
+    const lost: LostPod[] = [];
+    for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: PAGE_PODS })) {
+      for (const item of items ?? []) {
+        const { data: pod } = lostPod.safeParse(item);
+        if (pod === undefined || !isNetworkLost(networkMadeAt(pod), restart)) continue;
+        if (scope === 'all' || hasNetworkDevice(pod)) lost.push(pod);
+      }
+    }
+    return lost;
+  }
+
+  #announce(node: string, { restart, announced }: Loss, pods: readonly LostPod[]): void {
+    const { events, log } = this.#options;
+    const event = 'NetworkLost';
+    const message = `The network is lost since ${restartText(restart)}: migrate or restart it`;
+    for (const pod of pods) {
+      const { uid = '', namespace = '', name = '' } = pod.metadata;
+      if (announced.has(uid)) continue;
+      const launcher = recognizeLauncher(pod);
+      const object =
+        launcher.kind === 'launcher'
+          ? vmiObject(namespace, launcher.vmi)
+          : { apiVersion: 'v1', kind: 'Pod', namespace, name, uid };
+      events.record(object, { type: 'Warning', reason: event, message });
+    }
+    if (announced.size === 0 && pods.length > 0)
+      log.warn({ node, ...restart, pods: pods.length, event, message }, 'pods lost their network');
+    for (const { metadata } of pods) announced.add(metadata.uid ?? '');
+  }
+}
+
+function isRunningLauncher(pod: LostPod): boolean {
+  return pod.status?.phase === 'Running' && recognizeLauncher(pod).kind === 'launcher';
+}
