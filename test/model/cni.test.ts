@@ -7,8 +7,8 @@ import {
   gateConflist,
   MAX_CONF_BYTES,
   planConflist,
-} from '../../../model/cni/conflist.ts';
-import { dpuConnections } from '../../../model/cni/connection-status.ts';
+} from '../../model/cni/conflist.ts';
+import { dpuConnections } from '../../model/cni/connection-status.ts';
 import {
   decideAdd,
   decideStatus,
@@ -19,7 +19,7 @@ import {
   type ObservedLease,
   parseCniArgs,
   podOf,
-} from '../../../model/cni/decide.ts';
+} from '../../model/cni/decide.ts';
 
 const LEASE: ObservedLease = {
   bootId: 'b',

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { AgentHealth } from '../../../model/lease/agent-health.ts';
+import { AgentHealth } from '../../model/lease/agent-health.ts';
 import {
   type DpuSighting,
   diagnoseDpu,
   type LeaseLook,
   renewalWriter,
   renewalWriters,
-} from '../../../model/lease/diagnose.ts';
-import { type LeaseShape, leaseForm, RELEASED_HOLDER, repairLease } from '../../../model/lease/repair.ts';
-import type { OwnerReference } from '../../../model/shapes.ts';
+} from '../../model/lease/diagnose.ts';
+import { type LeaseShape, leaseForm, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
+import type { OwnerReference } from '../../model/shapes.ts';
 
 const NODE = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
 const { ownerReferences, ...spec } = leaseForm(NODE);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { hexMask, MaskFormError, toLxc, toTaskset, toXen } from '../../../model/cpu-mask/convert.ts';
-import { type HostPins, hostPins, overlaps, planPins } from '../../../model/cpu-mask/host-pins.ts';
+import { hexMask, MaskFormError, toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
+import { type HostPins, hostPins, overlaps, planPins } from '../../model/cpu-mask/host-pins.ts';
 import {
   ALL,
   briefMask,
@@ -15,10 +15,10 @@ import {
   parseMask,
   pinsNothing,
   summaryOf,
-} from '../../../model/cpu-mask/mask.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { ParseError } from '../../../model/errors.ts';
-import { leastProcessorTime } from '../../support/processor-time.ts';
+} from '../../model/cpu-mask/mask.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { ParseError } from '../../model/errors.ts';
+import { leastProcessorTime } from '../support/processor-time.ts';
 
 const set = (text: string) => CpuSet.parse(text);
 const range = (last: number) => CpuSet.range(0, last);

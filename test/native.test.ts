@@ -3,9 +3,9 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createAffinity, SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
-import { isThreadOf, threadsOfProcess } from '../../native/peer.ts';
-import { skipWithout } from '../support/parts.ts';
+import { createAffinity, SyscallError, type ThreadAffinity } from '../native/affinity.ts';
+import { isThreadOf, threadsOfProcess } from '../native/peer.ts';
+import { skipWithout } from './support/parts.ts';
 
 const allowedMask = (pid: number): bigint => {
   const line = /Cpus_allowed:\s*(\S+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
-import { pathOf } from '../../support/parts.ts';
+import { qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
+import { pathOf } from '../support/parts.ts';
 
 export type Qemu = Awaited<ReturnType<typeof startQemu>>;
 

@@ -8,14 +8,14 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
 import type { TLSSocket } from 'node:tls';
-import { CertificateError, ServingCertificate } from '../../runtime/certificate.ts';
-import { createServingDaemon, type DrainTimes, runDaemon } from '../../runtime/daemon.ts';
-import { HttpServer } from '../../runtime/http-server.ts';
-import { createRegistry } from '../../runtime/metrics.ts';
-import { sleep } from '../../runtime/time.ts';
-import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
-import { replaceFile, tempDirectories } from '../support/files.ts';
-import { recordingLogger, silent } from '../support/logger.ts';
+import { CertificateError, ServingCertificate } from '../runtime/certificate.ts';
+import { createServingDaemon, type DrainTimes, runDaemon } from '../runtime/daemon.ts';
+import { HttpServer } from '../runtime/http-server.ts';
+import { createRegistry } from '../runtime/metrics.ts';
+import { sleep } from '../runtime/time.ts';
+import { createCertificateAuthority, type KeyedCertificate } from '../sandbox/certificates.ts';
+import { replaceFile, tempDirectories } from './support/files.ts';
+import { recordingLogger, silent } from './support/logger.ts';
 
 const authority = createCertificateAuthority('test');
 describe('an HTTPS server with a renewed certificate', () => {

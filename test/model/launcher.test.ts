@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
-import { ASKING, annotationFindings, hasAsked } from '../../../model/launcher/annotation.ts';
-import type { NodeKind } from '../../../model/launcher/smt-affinity.ts';
+import { ASKING, annotationFindings, hasAsked } from '../../model/launcher/annotation.ts';
+import type { NodeKind } from '../../model/launcher/smt-affinity.ts';
 import {
   checkTemplate,
   misplacedAnnotations,
   rejectionWarning,
   threadsWarning,
   type VmTemplate,
-} from '../../../model/launcher/template.ts';
-import { ANNOTATED, CPU, kind } from '../admission/fixture.ts';
+} from '../../model/launcher/template.ts';
+import { ANNOTATED, CPU, kind } from './admission/fixture.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const FIX = 'plumbline.dev/fix-cpu-mismatch';

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
-import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
-import { nadFacts } from '../../../model/networks/nad.ts';
-import { type NodeReach, outOfReach, reachFinding } from '../../../model/networks/reach.ts';
-import { resolveNetworks } from '../../../model/networks/resolve.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
+import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
+import { type InterfaceSources, interfacesOf, parseAffinities } from '../../model/networks/interfaces.ts';
+import { nadFacts } from '../../model/networks/nad.ts';
+import { type NodeReach, outOfReach, reachFinding } from '../../model/networks/reach.ts';
+import { resolveNetworks } from '../../model/networks/resolve.ts';
 import {
   EVERY_NETWORK,
   interfaceResources,
   preferredResources,
   requiredResources,
-} from '../../../model/networks/resources.ts';
-import { BRIDGE, codesOf, EAST, network, TUNNEL } from './fixture.ts';
+} from '../../model/networks/resources.ts';
+import { BRIDGE, codesOf, EAST, network, TUNNEL } from './networks/fixture.ts';
 
 const OVN = { cniVersion: '1.1.0', type: 'ovn-k8s-cni-overlay' };
 const NADS: Readonly<Record<string, object>> = {

@@ -8,9 +8,9 @@ import {
   type PodObservation,
   type ReservationEnd,
   reservationSeconds,
-} from '../../../model/reservations/reservation.ts';
-import { Reservations } from '../../../model/reservations/reservations.ts';
-import { World } from './stage.ts';
+} from '../../model/reservations/reservation.ts';
+import { Reservations } from '../../model/reservations/reservations.ts';
+import { World } from './reservations/stage.ts';
 
 const PLACE: Place = { cpus: undefined, score: 5 };
 const placesOn = (...nodes: string[]) => new Map(nodes.map((node) => [node, PLACE]));
