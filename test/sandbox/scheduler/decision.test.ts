@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import type { KubeNode, KubePod } from '../../sandbox/objects.ts';
-import { podRequests } from '../../sandbox/pod-requests.ts';
-import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
-import { filterNode } from '../../sandbox/scheduler/decision.ts';
-import { readFilterReply, readPrioritizeReply } from '../../sandbox/scheduler/extender.ts';
-import { createSchedulingQueue } from '../../sandbox/scheduler/scheduling-queue.ts';
+import type { KubeNode, KubePod } from '../../../sandbox/objects.ts';
+import { podRequests } from '../../../sandbox/pod-requests.ts';
+import { filterNode } from '../../../sandbox/scheduler/decision.ts';
 
 const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): KubeNode =>
   ({
@@ -68,55 +65,5 @@ describe('scheduler: built-in filters', () => {
       overhead: { cpu: '250m' },
     });
     assert.equal(podRequests(given).get('cpu'), 5_250_000_000n);
-  });
-});
-
-describe('scheduler: the protocol of extenders', () => {
-  const offered = new Set(['a', 'b']);
-  const read = (reply: unknown) => readFilterReply('e', reply, offered);
-
-  const wrong: [string, unknown, RegExp][] = [
-    ['an Error', { Error: 'not synced' }, /not synced/],
-    ['a name that was not sent', { NodeNames: ['a', 'z'] }, /a filtered node "z" which is not found/],
-  ];
-  for (const [what, reply, message] of wrong) it(`rejects ${what}`, () => assert.throws(() => read(reply), message));
-
-  it('rejects the whole reply for a fraction', () =>
-    assert.throws(() => readPrioritizeReply('e', [{ Host: 'a', Score: 7.5 }]), /prioritize reply/));
-});
-
-it('the configuration of a scheduler refuses an unknown field of an extender', () => {
-  const extenders = [{ urlPrefix: 'http://127.0.0.1:1/x', nodeCacheCapable: true, nodeCacheable: true }];
-  const configuration = { apiVersion: 'kubescheduler.config.k8s.io/v1', kind: 'KubeSchedulerConfiguration', extenders };
-  assert.throws(() => parseSchedulerConfiguration(configuration), /nodeCacheable/);
-});
-
-describe('scheduler: the queue', () => {
-  let time = 0;
-  const make = () => {
-    time = 0;
-    return createSchedulingQueue({ now: () => time, initialBackoffSeconds: 1, maxBackoffSeconds: 10 });
-  };
-  it('does not lose a signal that arrives during a try', () => {
-    const queue = make();
-    queue.add('a');
-    const uid = queue.pop()!;
-    queue.wake();
-    queue.unschedulable(uid);
-    assert.equal(queue.pop(), 'a');
-  });
-  it('backs off after errors: 1, 2, 4, 8, 10 s, even with signals', () => {
-    const queue = make();
-    queue.add('a');
-    for (const seconds of [1, 2, 4, 8, 10, 10]) {
-      queue.failed(queue.pop()!);
-      queue.wake();
-      time += seconds * 1000 - 1;
-      assert.equal(queue.pop(), undefined, `${seconds} s`);
-      time += 1;
-      queue.add('b');
-      queue.remove('b');
-    }
-    assert.equal(queue.pop(), 'a');
   });
 });

@@ -1,9 +1,98 @@
 import assert from 'node:assert/strict';
-import { factsOfNode } from '../../kube/node-facts.ts';
-import { NODE_TOPOLOGY_API, nodeTopology } from '../../kube/node-topology.ts';
-import { lease, node, objectMeta, pod } from '../../kube/resources.ts';
-import { virtualMachine } from '../../kube/virtual-machines.ts';
-import { issuesText } from '../../model/errors.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { factsOfNode } from '../kube/node-facts.ts';
+import { NODE_TOPOLOGY_API, nodeTopology } from '../kube/node-topology.ts';
+import { type Change, createReflector } from '../kube/reflector.ts';
+import { lease, node, objectMeta, pod } from '../kube/resources.ts';
+import { virtualMachine } from '../kube/virtual-machines.ts';
+import { issuesText } from '../model/errors.ts';
+import { monotonicSeconds, sleep } from '../runtime/time.ts';
+import { startApi } from './kube/api-fixture.ts';
+import { eventually } from './support/eventually.ts';
+import { silent } from './support/logger.ts';
+
+const NODES = '/api/v1/nodes';
+const nodeObject = (name: string, labels: Record<string, string> = {}) => ({
+  apiVersion: 'v1',
+  kind: 'Node',
+  metadata: { name, labels },
+});
+describe('a reflector', () => {
+  it('lists in pages, watches, and resumes after the server was down without missing a change', async () => {
+    const api = await startApi({ history: 20, bookmarkSeconds: 0.2 });
+    const running = new AbortController();
+    const changes: Change<string>[] = [];
+    for (let i = 0; i < 503; i++) await api.client.create(NODES, nodeObject(`n${i}`));
+    const reflector = createReflector({
+      client: api.client,
+      path: NODES,
+      schema: node,
+      project: ({ metadata }) => metadata.labels?.['color'] ?? '',
+      onChange: (change) => changes.push(change),
+      log: silent,
+      now: monotonicSeconds,
+    });
+    void reflector.run(running.signal);
+    await reflector.whenSynced;
+    assert.equal(reflector.items.size, 503);
+    await api.client.create(NODES, nodeObject('late', { color: 'red' }));
+    await eventually(() => reflector.items.get('late') === 'red', 'the new node');
+    const blue = { metadata: { labels: { color: 'blue' } } };
+    await api.client.patch(`${NODES}/late`, 'application/merge-patch+json', blue);
+    await eventually(() => reflector.items.get('late') === 'blue', 'the change');
+    await api.client.delete(`${NODES}/late`);
+    await eventually(() => !reflector.items.has('late'), 'the deletion');
+    const ofLate = changes.filter(({ key }) => key === 'late').map(({ before, after }) => [before, after]);
+    assert.deepEqual(ofLate, [
+      [undefined, 'red'],
+      ['red', 'blue'],
+      ['blue', undefined],
+    ]);
+
+    await api.server.stop();
+    await sleep(0.2);
+    assert.ok(reflector.items.has('n0'), 'the last copy stays');
+    await api.server.start();
+    // More changes than the server remembers: the old version has expired, and a new list must find them.
+    for (let i = 0; i < 40; i++) await api.client.create(NODES, nodeObject(`more-${i}`));
+    await api.client.delete(`${NODES}/n0`);
+    await eventually(() => reflector.items.size === 542 && !reflector.items.has('n0'), 'the new list');
+    running.abort();
+    await api.stop();
+  }).timeout(300_000);
+});
+describe('a reflector of many objects', () => {
+  it('processes thousands of them in slices', async () => {
+    const items = Array.from({ length: 5000 }, (_, i) => ({ metadata: { name: `n${i}`, resourceVersion: '1' } }));
+    const client = {
+      get: async () => ({ metadata: { resourceVersion: '9' }, items }),
+      watch: () => new Promise(() => undefined),
+    } as unknown as KubeClient;
+    let turns = 0;
+    let ended = false;
+    const turn = () => {
+      turns++;
+      if (!ended) setImmediate(turn);
+    };
+    setImmediate(turn);
+    const reflector = createReflector({
+      client,
+      path: NODES,
+      schema: node,
+      project: ({ metadata }) => metadata.name ?? '',
+      onChange: () => {
+        const until = performance.now() + 0.02;
+        while (performance.now() < until);
+      },
+      log: silent,
+      now: monotonicSeconds,
+    });
+    void reflector.run(AbortSignal.timeout(60_000));
+    await reflector.whenSynced;
+    ended = true;
+    assert.ok(turns >= 8, `others had ${turns} turns`);
+  });
+});
 
 const containers = [{ name: 'compute' }];
 describe('schemas of API objects', () => {
