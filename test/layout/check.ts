@@ -19,6 +19,8 @@ const IMPORT = /(?:\bfrom |^import |\bimport\(\s*|\brequire\(\s*)'(\.[^']+)'/gm;
 const PATH = /['"`/]((?:[\w-]+\/)+[\w.-]+\.(?:ts|tsx))['"`]/g;
 const SHARED_NAME = /^(?:(?:.+-)?fixture|(?:.+-)?stage|.+-stand-in|support)$/;
 const PROGRAM_NAME = /^(?:run|generate)$/;
+/** Files without it have only types and data. */
+const CODE = /=>|\b(?:function|class)\b/;
 /** A pause of a given length, unless it only paces a loop. */
 const SLEEP = /^(?!.*\bwhile \().*\bawait (?:sleep|delay|pause)\(|\bsetTimeout\((?:resolve|done), *[\d_]+/gm;
 
@@ -49,12 +51,14 @@ export function unreachedFiles(tree: Tree): LayoutFault[] {
     closures.set(test, closure);
     return closure;
   };
-  return [...tree.keys()].filter(isProduct).flatMap((file) => {
-    const tests = testsFor(file).filter((test) => tree.has(test));
-    if (tests.some((test) => closureOf(test).has(file))) return [];
-    const fault = tests.length === 0 ? `no ${testsFor(file).join(' or ')}` : `not reached by ${tests.join(' or ')}`;
-    return [{ file, fault }];
-  });
+  return [...tree.keys()]
+    .filter((file) => isProduct(file) && CODE.test(tree.get(file) ?? ''))
+    .flatMap((file) => {
+      const tests = testsFor(file).filter((test) => tree.has(test));
+      if (tests.some((test) => closureOf(test).has(file))) return [];
+      const fault = tests.length === 0 ? `no ${testsFor(file).join(' or ')}` : `not reached by ${tests.join(' or ')}`;
+      return [{ file, fault }];
+    });
 }
 
 /** Tests that wait for a fixed time, outside of the tiers that may. */
@@ -82,10 +86,15 @@ function testsFor(file: string): string[] {
   return paths.map((path) => `test/${path}.test.ts`);
 }
 
-const testsOf = (tree: Tree): string[] => [...tree.keys()].filter((file) => file.startsWith('test/') && TEST.test(file));
+const testsOf = (tree: Tree): string[] =>
+  [...tree.keys()].filter((file) => file.startsWith('test/') && TEST.test(file));
 
 /** What a test is about by its path: `test/github/workflows.test.ts` is about .github/workflows. */
-const subjectOf = (test: string): string => test.slice('test/'.length).replace(TEST, '').replace(/^github\//, '.github/');
+const subjectOf = (test: string): string =>
+  test
+    .slice('test/'.length)
+    .replace(TEST, '')
+    .replace(/^github\//, '.github/');
 
 function hasSubject(subject: string, tree: Tree, folders: ReadonlySet<string>): boolean {
   if (Object.hasOwn(TIERS, subject.split('/')[0] ?? '')) return true;

@@ -19,7 +19,8 @@ const tree: Tree = new Map(
 const messages = (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((rule) => {
   const faults = RULES[rule](tree);
   const remaining: readonly string[] = REMAINING[rule];
-  const isRemaining = (file: string) => remaining.some((path) => file === path || (path.endsWith('/') && file.startsWith(path)));
+  const isRemaining = (file: string) =>
+    remaining.some((path) => file === path || (path.endsWith('/') && file.startsWith(path)));
   const fresh = faults.filter(({ file }) => !isRemaining(file)).map(({ file, fault }) => `${file}: ${fault}`);
   const repaired = remaining
     .filter((path) => !faults.some(({ file }) => file === path || (path.endsWith('/') && file.startsWith(path))))
@@ -27,5 +28,6 @@ const messages = (Object.keys(RULES) as (keyof typeof RULES)[]).flatMap((rule) =
   return [...fresh, ...repaired];
 });
 for (const message of messages) console.error(message);
-if (messages.length > 0) console.error(`${messages.length} files; docs/maintainers/testing.md says where a test stands`);
+if (messages.length > 0)
+  console.error(`${messages.length} files; docs/maintainers/testing.md says where a test stands`);
 process.exit(messages.length > 0 ? 1 : 0);

@@ -44,4 +44,5 @@ export const BUNDLES: Readonly<Record<string, string>> = {
   'scheduler-plugin.cjs': 'scheduler-plugin/main.ts',
   'node-agent.cjs': 'node-agent/main.ts',
   'console.cjs': 'console/server/main.ts',
+  buildConsole: 'console/main.tsx',
 };
