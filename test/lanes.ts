@@ -34,6 +34,7 @@ export const LANES: readonly (readonly string[])[] = [
     'imports',
     'kubevirt',
     'lab',
+    'layout',
     'life',
     'manifests',
     'node-agent',

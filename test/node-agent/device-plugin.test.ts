@@ -1,326 +1,274 @@
 import assert from 'node:assert/strict';
-import { setMaxListeners } from 'node:events';
-import { readdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
-import { join } from 'node:path';
-import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
-import { DevicePlugin } from '../../node-agent/device-plugin/device-plugin.ts';
+import type { EventTarget, EventText } from '../../kube/events.ts';
+import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { checkAllocation } from '../../node-agent/device-plugin/allocation-check.ts';
+import {
+  AllocationChecker,
+  type AllocationCheckPolicy,
+  RefusedStarts,
+} from '../../node-agent/device-plugin/allocation-checker.ts';
+import { beforeStartCheck } from '../../node-agent/device-plugin/before-start.ts';
 import type { BeforeStart } from '../../node-agent/device-plugin/plugin-server.ts';
-import { advertisedResources, devicesOf, slotOf, socketName } from '../../node-agent/device-plugin/resources.ts';
 import { silent } from '../support/logger.ts';
-import { FakeKubelet } from './kubelet-stand-in.ts';
-import { eventually, recordingLogger, set, tempDirectories, useDuties } from './support.ts';
+import { podResourcesOf } from '../support/pod-resources.ts';
+import { createFakeApi, type FakeApi } from './api-stand-in.ts';
+import { twoCells as host, recordingLogger, set, testMetrics } from './support.ts';
 
-const networks = { physnets: new Map([['physnet1', set('1')]]), tunnel: set('0-1') };
-const resources = advertisedResources(networks, 4);
-const NAMES = ['physnet.plumbline.dev/physnet1', 'plumbline.dev/tunnel', 'plumbline.dev/placed'];
+const PHYSNET = 'physnet.plumbline.dev/physnet1';
 
-let kubelet: FakeKubelet;
-let stop: () => Promise<void>;
-let beforeStart: BeforeStart;
-let plugin: DevicePlugin;
-let logged: ReturnType<typeof recordingLogger>;
-let outcomes: string[];
-
-/** Starts a device plugin; the kubelet does not run yet. */
-function setUp() {
-  const temp = tempDirectories();
-  const start = useDuties();
-  beforeEach(() => {
-    logged = recordingLogger();
-    outcomes = [];
-    kubelet = new FakeKubelet(temp());
-    beforeStart = async () => {};
-    plugin = new DevicePlugin({
-      kubeletDir: kubelet.directory,
-      beforeStart: (...args) => beforeStart(...args),
-      log: logged.log,
-      onRegistration: (resource, outcome) => outcomes.push(`${resource} ${outcome}`),
-    });
-    plugin.advertise(resources);
-    stop = start(plugin);
-  });
-  afterEach(() => kubelet.stop());
-  return start;
-}
-
-const registered = (times = 1) =>
-  eventually(() => kubelet.registrations.length === NAMES.length * times, `${times} rounds of registration`);
-const pluginOf = (name: string) =>
-  kubelet.plugin(kubelet.registrations.findLast(({ resourceName }) => resourceName === name)!.endpoint);
-
-describe('device plugin with a kubelet', () => {
-  setUp();
-
-  it('registers each resource; physnets and the tunnel require PreStartContainer', async () => {
-    await kubelet.start();
-    await registered();
-    assert.deepEqual(
-      kubelet.registrations.map(({ version, resourceName, options }) => [
-        version,
-        resourceName,
-        options?.preStartRequired,
-      ]),
-      [
-        ['v1beta1', NAMES[0], true],
-        ['v1beta1', NAMES[1], true],
-        ['v1beta1', NAMES[2], false],
-      ],
-    );
-    await eventually(() => outcomes.length === NAMES.length, 'each is counted');
-    assert.deepEqual(
-      outcomes,
-      NAMES.map((name) => `${name} registered`),
-    );
-    const plugin = pluginOf(NAMES[0]!);
-    assert.deepEqual(await plugin.options(), { preStartRequired: true, getPreferredAllocationAvailable: false });
-    plugin.close();
-  });
-
-  it('refuses requests of thousands of devices, long names and too many watchers, with short messages', async () => {
-    await kubelet.start();
-    await registered();
-    const plugin = pluginOf(NAMES[0]!);
-    let calls = 0;
-    beforeStart = async () => void calls++;
-    const many = Array.from({ length: 2000 }, (_, i) => `physnet1-${i}`);
-    const isShort = (says: RegExp) => (error: unknown) =>
-      error instanceof KubeletApiError && says.test(error.message) && error.message.length < 400;
-    await assert.rejects(plugin.preStartContainer(many), isShort(/2000 devices in one request; the limit is 1024/));
-    await assert.rejects(plugin.allocate([many]), isShort(/2000 devices in one request/));
-    await assert.rejects(plugin.allocate([['x'.repeat(5000)]]), isShort(/has no device "x{80}"…/));
-    assert.equal(calls, 0);
-
-    const watching = new AbortController();
-    setMaxListeners(0, watching.signal);
-    const outcomes = { lists: 0, refused: 0 };
-    const watch = async () => {
-      try {
-        for await (const _devices of plugin.listAndWatch(watching.signal)) outcomes.lists++;
-      } catch {
-        outcomes.refused++;
-      }
-    };
-    const watches = Array.from({ length: 20 }, watch);
-    await eventually(() => outcomes.lists === 16 && outcomes.refused === 4, 'sixteen watch, the others are refused');
-    watching.abort();
-    await Promise.all(watches);
-    plugin.close();
-  });
-});
-
-describe('device plugin over time', () => {
-  const start = setUp();
-
-  it('registers with a kubelet that starts later, and again after a restart that clears the directory', async () => {
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    await kubelet.start();
-    await registered(1);
-    await kubelet.stop();
-    const directory = join(kubelet.directory, 'device-plugins');
-    for (const name of readdirSync(directory)) rmSync(join(directory, name));
-    await kubelet.start();
-    await registered(2);
-    const plugin = pluginOf(NAMES[2]!);
-    const answers = await plugin.allocate([['placed-0'], ['placed-1']]);
-    assert.deepEqual([answers.length, answers[0]?.devices], [2, []]);
-    plugin.close();
-  });
-
-  it('reports a failed uplink and a removed network on the open stream, and registers a new network', async () => {
-    await kubelet.start();
-    await registered();
-    const tunnel = pluginOf(NAMES[1]!);
-    const watching = new AbortController();
-    const health: string[] = [];
-    const lists: unknown[] = [];
-    const watch = (async () => {
-      for await (const devices of tunnel.listAndWatch(watching.signal)) {
-        lists.push(devices.map(({ ID, topology }) => [ID, topology?.nodes.map((node) => node.ID)]));
-        health.push(devices[0]?.health ?? 'none');
-      }
-    })();
-    await eventually(() => health.length === 1, 'the first list');
-    assert.deepEqual(
-      lists[0],
-      [0, 1, 2, 3].map((i) => [`tunnel-${i}`, [0, 1]]),
-    );
-    const changed = { physnets: new Map([['physnet2', set('0')]]), tunnel: set('0-1') };
-    plugin.advertise(advertisedResources(changed, 4, new Set([undefined])));
-    await eventually(() => health.length === 2, 'the second');
-    assert.deepEqual(health, ['Healthy', 'Unhealthy']);
-    await eventually(() => kubelet.registrations.length === NAMES.length + 1, 'the new one is registered');
-    assert.equal(kubelet.registrations.at(-1)?.resourceName, 'physnet.plumbline.dev/physnet2');
-    const sockets = readdirSync(join(kubelet.directory, 'device-plugins'));
-    assert.ok(!sockets.includes('plumbline-physnet-physnet1.sock'), sockets.join());
-    watching.abort();
-    await watch;
-    tunnel.close();
-  });
-
-  it('hands its socket and devices over to the next plugin, also if it ends while a pod is admitted', async () => {
-    await kubelet.start();
-    await registered();
-    const before = pluginOf(NAMES[0]!);
-    let calls = 0;
-    beforeStart = () => {
-      calls++;
-      return new Promise(() => {});
-    };
-    const starting = before.preStartContainer(['physnet1-2']).catch((error: KubeletApiError) => error.code);
-    await eventually(() => calls === 1, 'the start waits');
-    await stop();
-    assert.notEqual(await starting, undefined, 'the kubelet gets the change, and asks again');
-    before.close();
-    beforeStart = async () => {};
-    const next = new DevicePlugin({
-      kubeletDir: kubelet.directory,
-      beforeStart: (...args) => beforeStart(...args),
-      log: silent,
-      onRegistration: () => {},
-    });
-    next.advertise(resources);
-    start(next);
-    await registered(2);
-    const after = pluginOf(NAMES[0]!);
-    assert.equal((await after.allocate([['physnet1-2']])).length, 1);
-    await after.preStartContainer(['physnet1-2']);
-    after.close();
-  });
-
-  const socketOf = (i: number) => join(kubelet.directory, 'device-plugins', kubelet.registrations[i]!.endpoint);
-  const inodes = () => NAMES.map((_, i) => statSync(socketOf(i)).ino);
-  const losses: [what: string, why: string, act: () => Promise<void>][] = [
-    [
-      'another program replaces its socket',
-      'its socket was removed or replaced',
-      async () => {
-        writeFileSync(`${socketOf(0)}.tmp`, '');
-        renameSync(`${socketOf(0)}.tmp`, socketOf(0));
-      },
-    ],
-    [
-      'the kubelet ends its watch',
-      'the kubelet ended its watch',
-      async () => {
-        const watching = new AbortController();
-        const client = pluginOf(NAMES[0]!);
-        for await (const _devices of client.listAndWatch(watching.signal)) watching.abort();
-        client.close();
-      },
-    ],
+describe('an allocation', () => {
+  const SPANS = { spansCells: true };
+  const WHOLE = { wholeCores: true };
+  const cases: [label: string, cpus: string, cells: string, needs: object, refused?: string][] = [
+    ['all CPUs are on the network’s NUMA node', '4-5', '1', {}],
+    ['no CPU is on the network’s NUMA node', '2-3', '1', {}, 'NetworkElsewhere'],
+    ['some CPUs are there, the guest has one NUMA node', '2-5', '1', {}, 'NetworkElsewhere'],
+    ['some CPUs are there, the guest spans NUMA nodes', '2-5', '1', SPANS],
+    ['no CPU is there, the guest spans NUMA nodes', '0-3', '1', SPANS, 'NetworkElsewhere'],
+    ['the network is on both NUMA nodes', '2-5', '0-1', {}],
+    ['the NUMA node of the network is unknown', '2-3', '', {}],
+    ['a container in the shared pool', '', '1', WHOLE],
+    ['a split core', '4,6', '1', WHOLE, 'SplitCores'],
+    ['a split core, but whole cores are not required', '4,6', '1', {}],
+    ['whole cores', '4-7', '1', WHOLE],
   ];
-  for (const [what, why, act] of losses) {
-    it(`registers a resource again within five seconds when ${what}, and leaves the others as they are`, async () => {
-      await kubelet.start();
-      await registered();
-      const before = inodes();
-      const begun = performance.now();
-      await act();
-      await eventually(() => kubelet.registrations.length === NAMES.length + 1, 'registered again');
-      assert.ok(performance.now() - begun < 5000);
-      assert.equal(kubelet.registrations.at(-1)?.resourceName, NAMES[0]);
-      assert.deepEqual(inodes().slice(1), before.slice(1));
-      const next = pluginOf(NAMES[0]!);
-      assert.equal((await next.allocate([['physnet1-0']])).length, 1);
-      next.close();
-      const { resources } = logged.lines.find(({ msg }) => msg === 'registration lost; registering again') ?? {};
-      assert.deepEqual(resources, { [NAMES[0]!]: why });
+  for (const [label, cpus, cells, needs, refused] of cases) {
+    it(`${label}: ${refused ?? 'granted'}`, () => {
+      const claim = {
+        host,
+        resource: PHYSNET,
+        cells: set(cells),
+        cpus: set(cpus),
+        wholeCores: false,
+        spansCells: false,
+      };
+      assert.equal(checkAllocation({ ...claim, ...needs })?.reason, refused);
     });
   }
 
-  it('keeps its sockets while it is unknown which kubelet runs, says why, and continues', async () => {
-    await kubelet.start();
-    await registered();
-    const before = inodes();
-    const socket = join(kubelet.directory, 'device-plugins/kubelet.sock');
-    renameSync(socket, `${socket}.away`);
-    symlinkSync(socket, socket);
-    await eventually(
-      () => logged.lines.some(({ reason }) => /ELOOP.*kubelet\.sock/.test(String(reason))),
-      'it says why',
+  it('names the network, the NUMA nodes wanted and the CPUs given', () => {
+    const claim = { host, cells: set('1'), cpus: set('2-3'), wholeCores: true, spansCells: false };
+    assert.equal(
+      checkAllocation({ ...claim, resource: PHYSNET })?.message,
+      'physnet physnet1 is on NUMA node 1, the kubelet gave CPUs 2-3 on NUMA node 0',
     );
-    assert.deepEqual(inodes(), before);
-    renameSync(`${socket}.away`, socket);
-    await eventually(() => logged.said('recovered'), 'recovered');
-    assert.deepEqual([inodes(), kubelet.registrations.length], [before, NAMES.length], 'the same kubelet');
-  });
-
-  const messages = () => logged.lines.map(({ level, msg }) => `${level} ${msg}`);
-
-  it('tries again after a failed registration, which it counts and logs', async () => {
-    const server = createServer((socket) => socket.destroy());
-    const socket = join(kubelet.directory, 'device-plugins/kubelet.sock');
-    server.listen(socket);
-    await eventually(() => outcomes.length >= 2, 'two attempts');
-    assert.deepEqual([...new Set(outcomes)], [`${NAMES[0]} failed`]);
-    const FAILED = '40 registering the device plugin failed; retrying';
-    assert.ok(messages().includes(FAILED));
-    server.close();
-    rmSync(socket, { force: true });
-    await kubelet.start();
-    await registered();
-    await eventually(() => messages().includes('30 recovered'), 'recovered');
+    assert.match(
+      checkAllocation({ ...claim, resource: 'plumbline.dev/tunnel' })?.message ?? '',
+      /^the tunnel is on NUMA/,
+    );
+    const split = { ...claim, resource: PHYSNET, cpus: set('4,6') };
+    assert.match(checkAllocation(split)?.message ?? '', /CPUs 4,6, which split core 4-5 and 6-7/);
   });
 });
 
-const PHYSNET = 'physnet.plumbline.dev/a';
+describe('allocation checks against pods of the API server', () => {
+  let api: FakeApi;
+  let notified: { target: EventTarget; event: EventText }[];
+  let reads: string[];
+  let refusals: RefusedStarts;
+  const holder = { namespace: 'ns', podName: 'vm', container: 'compute', cpus: set('2-5') };
+  const request = { holder, resource: PHYSNET, cells: set('1'), host, wholeCoresOnly: false };
 
-describe('the resources of a node', () => {
-  it('are its physnets, its tunnel if it has one, and the one that opts pods into placement', () => {
-    const physnets = new Map([
-      ['a', set('1')],
-      ['b', set('')],
-    ]);
-    const displayed = (tunnel: CpuSet | undefined, down?: Set<string | undefined>) =>
-      advertisedResources({ physnets, tunnel }, 3, down).map(
-        ({ name, cells, slots, preStart, healthy }) => `${name} ${cells} ${slots} ${preStart} ${healthy}`,
-      );
-    const placed = 'plumbline.dev/placed  3 false true';
-    assert.deepEqual(displayed(set('0-1')), [
-      `${PHYSNET} 1 3 true true`,
-      'physnet.plumbline.dev/b  3 true true',
-      'plumbline.dev/tunnel 0,1 3 true true',
-      placed,
-    ]);
-    assert.equal(displayed(undefined).length, 3);
-    const down = displayed(set('0'), new Set(['b', undefined])).filter((text) => text.endsWith('false'));
-    assert.deepEqual(down, ['physnet.plumbline.dev/b  3 true false', 'plumbline.dev/tunnel 0 3 true false']);
+  beforeEach(() => {
+    api = createFakeApi('worker-1');
+    notified = [];
+    reads = [];
+    refusals = new RefusedStarts(() => 0);
+  });
+  const claims = (policy: AllocationCheckPolicy = 'enforce') =>
+    new AllocationChecker({
+      client: {
+        ...api.client,
+        get: (path) => {
+          reads.push(path);
+          return api.client.get(path);
+        },
+      },
+      events: { record: (target, event) => void notified.push({ target, event }), flush: async () => {} },
+      policy,
+      refusals,
+      log: silent,
+      metrics: testMetrics(),
+    });
+  const pod = (annotations: Record<string, string> = {}) =>
+    api.objects.set('/api/v1/namespaces/ns/pods/vm', {
+      metadata: { name: 'vm', namespace: 'ns', uid: 'u1', annotations },
+      spec: { containers: [{ name: 'compute' }] },
+    });
+  const check = (change: Partial<typeof request> = {}, policy?: AllocationCheckPolicy) =>
+    claims(policy).check({ ...request, ...change }, new AbortController().signal);
+
+  it('grants a good allocation without a request to the API server', async () => {
+    assert.equal(await check({ holder: { ...holder, cpus: set('4-5') } }), undefined);
+    assert.deepEqual([reads, notified], [[], []]);
   });
 
-  it('have at most 10,000 slots', () =>
-    assert.equal(advertisedResources({ physnets: new Map(), tunnel: undefined }, 10_001)[0]?.slots, 10_000));
-
-  it('have equal devices on their NUMA nodes, with ids that name the resource', () => {
-    const resource = { name: PHYSNET, cells: [0, 1], slots: 2, preStart: true, healthy: false };
-    const topology = { nodes: [{ ID: 0 }, { ID: 1 }] };
-    assert.deepEqual(devicesOf(resource)[1], { ID: 'a-1', health: 'Unhealthy', topology });
-    assert.deepEqual(devicesOf({ ...resource, cells: [], slots: 1, healthy: true }), [
-      { ID: 'a-0', health: 'Healthy', topology: undefined },
-    ]);
+  it('refuses a wrong allocation, with an Event on the pod', async () => {
+    pod();
+    assert.match((await check()) ?? '', /physnet physnet1 is on NUMA node 1, the kubelet gave CPUs 2-5/);
+    assert.deepEqual(notified[0]?.target, { apiVersion: 'v1', kind: 'Pod', name: 'vm', namespace: 'ns', uid: 'u1' });
+    const { type, reason, message } = notified[0]!.event;
+    assert.deepEqual([type, reason], ['Warning', 'NetworkElsewhere']);
+    assert.match(message, /container compute: .*; it does not start/);
+    const [refusal] = refusals.current();
+    assert.deepEqual([refusal?.podUID, refusal?.namespace, refusal?.podName], ['u1', 'ns', 'vm']);
   });
 
-  it('find the index of their own devices only', () => {
-    const indexes: [string, number | undefined][] = [
-      ['a-0', 0],
-      ['a-1000000000', undefined],
-      ['a-01', undefined],
-      ['a-1x', undefined],
-      ['b-1', undefined],
-    ];
-    for (const [id, expected] of indexes) assert.equal(slotOf(PHYSNET, id), expected, id);
+  it('only records an Event with policy warn', async () => {
+    pod();
+    assert.equal(await check({}, 'warn'), undefined);
+    assert.match(notified[0]?.event.message ?? '', /it starts anyway/);
+    assert.deepEqual(refusals.current(), []);
   });
 
-  it('have short socket names that differ', () => {
-    assert.equal(socketName('plumbline.dev/tunnel'), 'plumbline-tunnel.sock');
-    assert.equal(socketName('physnet.plumbline.dev/a'), 'plumbline-physnet-a.sock');
-    const fits = 'x'.repeat(32);
-    assert.equal(socketName(`physnet.plumbline.dev/${fits}`), `plumbline-physnet-${fits}.sock`);
-    const [first, other] = ['1', '2'].map((end) => socketName(`physnet.plumbline.dev/${fits}${end}`));
-    assert.notEqual(first, other);
-    for (const name of [first, other]) {
-      assert.ok((name?.length ?? 0) <= 'plumbline-.sock'.length + 40 && !name?.includes('xxx'), name);
+  it('grants a guest that spans NUMA nodes according to the webhook’s annotation', async () => {
+    pod({ [PLACEMENT_ANNOTATION]: '{"spansCells":true}' });
+    assert.equal(await check(), undefined);
+  });
+
+  it('requires whole cores if the annotation or the kubelet promises them', async () => {
+    const split = { holder: { ...holder, cpus: set('4,6') } };
+    pod();
+    assert.equal(await check(split), undefined);
+    assert.match((await check({ ...split, wholeCoresOnly: true })) ?? '', /split core/);
+    pod({ [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY });
+    assert.match((await check(split)) ?? '', /split core/);
+    assert.match((await check({ holder: { ...holder, cpus: set('4-6') } })) ?? '', /split core/, 'an odd number');
+  });
+
+  it('assumes that an unreadable pod may span NUMA nodes, and still requires one CPU on the network’s NUMA node', async () => {
+    api.failing = true;
+    assert.equal(await check(), undefined, 'it may span');
+    assert.match((await check({ holder: { ...holder, cpus: set('2-3') } })) ?? '', /NUMA node 1/);
+  });
+});
+
+describe('refusals for the report', () => {
+  const holder = (podName: string) => ({ namespace: 'ns', podName, container: 'compute', cpus: CpuSet.EMPTY });
+
+  it('keeps the newest 64, shortened, and drops each after ten minutes without a repetition', () => {
+    let now = 0;
+    const refusals = new RefusedStarts(() => now);
+    let changes = 0;
+    const end = refusals.subscribe(() => changes++);
+    for (let i = 0; i < 1000; i++) refusals.add(holder(`vm-${i}`), `u${i}`, 'x'.repeat(10_000));
+    const refused = refusals.current();
+    assert.deepEqual([refused.length, refused[0]?.podName, refused[0]?.message.length], [64, 'vm-936', 512]);
+    now = 500;
+    refusals.add(holder('vm-999'), 'u999', 'again');
+    now = 600;
+    assert.equal(refusals.current().length, 64);
+    now = 600.001;
+    assert.deepEqual(
+      refusals.current().map(({ podName, message }) => [podName, message]),
+      [['vm-999', 'again']],
+    );
+    end();
+    refusals.add(holder('late'), undefined, '');
+    assert.equal(changes, 1001);
+  });
+});
+
+const TUNNEL = 'plumbline.dev/tunnel';
+const pods = [
+  podResourcesOf({
+    name: 'other',
+    containers: [{ name: 'c', cpuIds: [8], devices: [{ resourceName: TUNNEL, deviceIds: ['tunnel-1'] }] }],
+  }),
+  podResourcesOf({
+    name: 'vm',
+    namespace: 'ns',
+    containers: [
+      { name: 'sidecar', cpuIds: [] },
+      {
+        name: 'compute',
+        cpuIds: [3, 2],
+        devices: [
+          { resourceName: 'physnet.plumbline.dev/a', deviceIds: ['a-0'] },
+          { resourceName: TUNNEL, deviceIds: ['tunnel-0'] },
+        ],
+      },
+    ],
+  }),
+];
+
+describe('before a container with Plumbline devices starts', () => {
+  let holders: unknown[];
+  let outcomes: string[];
+  let logged: ReturnType<typeof recordingLogger>;
+
+  const barrier = (list: () => Promise<PodResources[]>, check: () => Promise<string | undefined>) => {
+    holders = [];
+    outcomes = [];
+    logged = recordingLogger();
+    return beforeStartCheck({
+      podResources: { list },
+      check: (_resource, holder) => {
+        holders.push(holder && { ...holder, cpus: holder.cpus.toString() });
+        return check();
+      },
+      answerWithin: 0.05,
+      onOutcome: (_resource, outcome) => outcomes.push(outcome),
+      log: logged.log,
+    });
+  };
+  const grant = async () => undefined;
+  const start = (before: BeforeStart, signal = new AbortController().signal) => before(TUNNEL, ['tunnel-0'], signal);
+
+  it('the allocation of the pod’s container is checked', async () => {
+    await start(barrier(async () => pods, grant));
+    assert.deepEqual(holders, [{ namespace: 'ns', podName: 'vm', container: 'compute', cpus: '2-3' }]);
+    assert.deepEqual(outcomes, ['passed']);
+  });
+
+  it('the kubelet is asked again if it answers ResourceExhausted', async () => {
+    let tries = 0;
+    const list = async () => {
+      if (++tries < 3) throw new Error('ResourceExhausted');
+      return pods;
+    };
+    await start(barrier(list, grant));
+    assert.notEqual(holders[0], undefined);
+  });
+
+  it('the check has no holder if the kubelet does not answer', async () => {
+    await start(barrier(() => Promise.reject(new Error('down')), grant));
+    assert.deepEqual(holders, [undefined]);
+  });
+
+  it('the kubelet is not asked again once the request is cancelled', async () => {
+    const stop = new AbortController();
+    let tries = 0;
+    const list = () => {
+      tries++;
+      stop.abort();
+      return Promise.reject(new Error('cancelled'));
+    };
+    await start(barrier(list, grant), stop.signal).catch(() => undefined);
+    assert.equal(tries, 1);
+    assert.ok(logged.said('allocation check skipped: owner unknown'));
+  });
+
+  it('a check that hangs does not keep the container from starting', async () => {
+    await start(
+      barrier(
+        async () => pods,
+        () => new Promise(() => {}),
+      ),
+    );
+    assert.deepEqual(outcomes, ['unanswered']);
+    assert.ok(logged.said('agent timed out; starting the container before its CPUs were clear'));
+  });
+
+  it('a refusal or an error of the check prevents the start, and is logged', async () => {
+    for (const check of [async () => 'not there', () => Promise.reject(new Error('not there'))]) {
+      await assert.rejects(start(barrier(async () => pods, check)), /^Error: not there$/);
+      assert.deepEqual(outcomes, ['refused']);
+      const { msg, pod, container, resource, devices, reason } = logged.lines[0] ?? {};
+      assert.deepEqual([msg, pod, container], ['container start refused', 'ns/vm', 'compute']);
+      assert.deepEqual([resource, devices, reason], [TUNNEL, ['tunnel-0'], 'not there']);
     }
   });
 });

@@ -1,367 +1,251 @@
 import assert from 'node:assert/strict';
-import { cacheProblem, type Watches } from '../../kube/reflector.ts';
-import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
+import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
+import type { VirtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
-import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
-import {
-  createClusterView,
-  createNadCache,
-  createNetworkContextCache,
-  createVmiCache,
-} from '../../webhook/cluster/cluster-view.ts';
-import { type CacheOptions, createNodeCache } from '../../webhook/cluster/node-cache.ts';
-import { createSchedulerLease } from '../../webhook/cluster/scheduler-lease.ts';
-import { type ScriptedLists, scriptedLists, settle } from '../kube/scripted-api-stand-in.ts';
-import { silent } from '../support/logger.ts';
+import type { NetworkRef } from '../../model/networks/attachments.ts';
+import { nadFacts } from '../../model/networks/nad.ts';
+import { parseNames } from '../../runtime/certificate.ts';
+import { createVmiLookup, gatherCluster } from '../../webhook/cluster/cluster-facts.ts';
+import { DefinitionLookups } from '../../webhook/cluster/definition-lookups.ts';
+import { recordingLogger } from '../support/logger.ts';
+import { kindOf, localnet, viewOf, vmiVector } from './launcher-fixture.ts';
 
-const NAMESPACES = '/api/v1/namespaces';
-const NADS = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';
-const SUBNETS = '/apis/kubeovn.io/v1/subnets';
-const VLANS = '/apis/kubeovn.io/v1/vlans';
-const VMIS = '/apis/kubevirt.io/v1/virtualmachineinstances';
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
-const NODES = '/api/v1/nodes';
-const REPORTS = '/apis/plumbline.dev/v1alpha1/nodetopologies';
+describe('reading network definitions', () => {
+  const config = JSON.stringify({ type: 'ovs', bridge: 'br' });
+  const east = { metadata: { name: 'east' }, spec: { config } };
+  const lookups = (answer: () => Promise<unknown>) => {
+    const clock = { now: 100 };
+    const requests: string[] = [];
+    const { log, lines } = recordingLogger();
+    const get = (path: string) => {
+      requests.push(path.split('/')[5] ?? '');
+      return answer();
+    };
+    const client = { get } as unknown as KubeClient;
+    const reader = new DefinitionLookups({ client, timeoutSeconds: 3, log, now: () => clock.now });
+    const find = (name: string, namespace = 'tenant') => reader.find({ namespace, name });
+    return { find, clock, requests, lines };
+  };
+  const listed = async () => ({ metadata: { resourceVersion: '1' }, items: [east, { metadata: {} }] });
 
-let now = 1000;
-let running = new AbortController();
+  it('lists a namespace at most once in a second, whatever is named', async () => {
+    const { find, clock, requests } = lookups(listed);
+    const names = Array.from({ length: 128 }, (_, i) => `absent-${i}`);
+    const [found, ...others] = await Promise.all(['east', ...names, ...names].map((name) => find(name)));
+    assert.deepEqual(found, nadFacts(east));
+    assert.deepEqual([...new Set(others)], [undefined]);
+    await find('east', 'other');
+    assert.deepEqual(requests, ['tenant', 'other']);
+    clock.now += 1;
+    await Promise.all([find('east'), find('b')]);
+    assert.deepEqual(requests, ['tenant', 'other', 'tenant']);
+  });
 
-beforeEach(() => {
-  now = 1000;
-  running = new AbortController();
+  it('sends no request without a namespace or a name', async () => {
+    const { find, requests } = lookups(listed);
+    assert.deepEqual([await find('a', ''), await find('')], [undefined, undefined]);
+    assert.deepEqual(requests, []);
+  });
+
+  it('finds nothing and logs nothing if there are no definitions, but logs other failures', async () => {
+    const absent = lookups(() => Promise.reject(new KubeError(404, 'NotFound', 'gone')));
+    const failed = lookups(() => Promise.reject(new KubeError(500, 'InternalError', 'broken')));
+    for (const { find } of [absent, failed]) assert.equal(await find('east'), undefined);
+    assert.deepEqual([absent.lines.length, failed.lines.length], [0, 1]);
+  });
 });
-afterEach(() => running.abort());
+describe('the cluster facts for one VM', () => {
+  interface Vm {
+    readonly annotations?: Record<string, string>;
+    readonly networkName?: string;
+    readonly oversized?: 'refuse' | 'warn';
+    readonly globalNetworkNamespaces?: string;
+  }
+  const gather = (
+    { annotations = {}, networkName = 'east', oversized = 'refuse', globalNetworkNamespaces = 'default' }: Vm,
+    facts: Parameters<typeof viewOf>[1] = {},
+    fetchNad: (ref: NetworkRef) => ReturnType<typeof localnet> | undefined = () => undefined,
+  ) => {
+    const vmi = vmiVector(({ metadata, spec }) => {
+      metadata.annotations = annotations;
+      spec.networks = [{ name: 'a', multus: { networkName } }] as never;
+    });
+    const options = {
+      view: viewOf([kindOf(2)], facts),
+      fetchNad: async (ref: NetworkRef) => fetchNad(ref),
+      oversized,
+      globalNetworkNamespaces: parseNames(globalNetworkNamespaces),
+    };
+    return gatherCluster({ namespace: 'tenant', vmi, exclusive: true }, {}, options);
+  };
 
-const optionsOf = ({ client }: ScriptedLists): CacheOptions => ({ client, log: silent, now: () => now });
+  it('take definitions from the watch, and read others', async () => {
+    const watched = await gather({}, { findNad: () => localnet('east') });
+    assert.deepEqual([...watched.networks.definitions.keys()], ['tenant/east']);
+    const read = await gather({}, {}, () => localnet('west'));
+    assert.deepEqual(read.networks.definitions.get('tenant/east'), localnet('west'));
+    assert.equal((await gather({})).networks.definitions.size, 0);
+  });
 
-async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
-  for (const watch of Object.values(cache.watches)) void watch.run(running.signal);
-  await settle();
-  return cache;
+  /** `namespace/name` of each definition that was looked up, in the watched copy and in the API server. */
+  const lookedUp = async (networkName: string, globalNetworkNamespaces: string) => {
+    const lookups: string[] = [];
+    const find = (ref: { readonly namespace: string; readonly name: string }) => {
+      lookups.push(`${ref.namespace}/${ref.name}`);
+      return undefined;
+    };
+    const { networks } = await gather({ networkName, globalNetworkNamespaces }, { findNad: find }, find);
+    assert.equal(networks.definitions.size, 0);
+    return lookups;
+  };
+  for (const [what, network, namespaces, isRead] of [
+    ['of its own namespace', 'east', 'default', true],
+    ['of a global namespace', 'default/east', 'default', true],
+    ['of another global namespace', 'shared/east', 'default, shared', true],
+    ['of a foreign namespace', 'other/east', 'default', false],
+    ['of a foreign namespace if all are global', 'other/east', '*', true],
+  ] as const) {
+    it(`a definition ${what} is ${isRead ? 'read' : 'not read'} for a VM`, async () => {
+      const name = network.includes('/') ? network : `tenant/${network}`;
+      assert.deepEqual(await lookedUp(network, namespaces), isRead ? [name, name] : []);
+    });
+  }
+
+  it('include definitions of at most eight other namespaces', async () => {
+    const fetched = new Set<string>();
+    const networks = Array.from({ length: 20 }, (_, i) => `n${i}/east`).join();
+    const pod = { metadata: { annotations: { 'k8s.v1.cni.cncf.io/networks': networks } }, spec: { containers: [] } };
+    await gatherCluster(
+      { namespace: 'tenant', pod, exclusive: true } as never,
+      {},
+      {
+        view: viewOf([kindOf(2)], {}),
+        fetchNad: async ({ namespace }) => void fetched.add(namespace),
+        oversized: 'refuse',
+        globalNetworkNamespaces: parseNames('*'),
+      },
+    );
+    assert.equal(fetched.size, 8);
+  });
+
+  it('are gathered despite a malformed annotation, but not after a programming error', async () => {
+    const { candidates } = await gather({ annotations: { [NUMA_AFFINITY_ANNOTATION]: 'no JSON' } });
+    assert.equal(candidates.length, 1);
+    const findNad = () => {
+      throw new TypeError('a mistake');
+    };
+    await assert.rejects(gather({}, { findNad }), TypeError);
+  });
+
+  it('show whether all nodes report only if this can affect the decision', async () => {
+    const there = { findNad: () => localnet('east') };
+    const named = { annotations: { [NUMA_AFFINITY_ANNOTATION]: '{"a":"required"}' } };
+    assert.equal((await gather({}, there)).allReport, true);
+    assert.equal((await gather(named)).allReport, true);
+    assert.equal((await gather({})).allReport, false, 'no network can be required');
+    assert.equal((await gather({ oversized: 'warn' }, there)).allReport, false, 'nothing is refused');
+    assert.equal((await gather({}, { ...there, allReport: () => false })).allReport, false);
+  });
+});
+
+const reference = { name: 'dpdk-fwd-01', uid: vmiVector().metadata.uid ?? '' };
+interface Lookup {
+  readonly cached?: VirtualMachineInstance;
+  /** The answer of the API server to a request; an Error rejects it. */
+  readonly answer: (request: number) => unknown;
+  /** Seconds. */
+  readonly timeout?: number;
+  /** Clock values for successive reads, in seconds; the last one repeats. Default: time stands still. */
+  readonly times?: readonly number[];
 }
-
-describe('a cache of a kind that may not be installed', () => {
-  for (const [what, create, held] of [
-    ['network definitions', createNadCache, NADS],
-    ['Kube-OVN’s subnets', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
-    ['Kube-OVN’s VLANs', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
-    ['VMIs', createVmiCache, VMIS],
-  ] as const) {
-    it(`${what}: is synced when this is known`, async () => {
-      const lists = scriptedLists({}, [held]);
-      const cache = await started(create(optionsOf(lists)));
-      assert.match(String(cacheProblem(cache.watches, now)), /^not synced yet: /);
-      await lists.release(held);
-      assert.equal(cacheProblem(cache.watches, now), undefined);
-    });
-  }
-});
-
-const MAIN = { type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'n' };
-const nad = (name: string, config: object = {}, namespace = 'tenant') => ({
-  metadata: { name, namespace },
-  spec: { config: JSON.stringify({ ...MAIN, netAttachDefName: `${namespace}/${name}`, ...config }) },
-});
-const primary = (name: string, namespace?: string) => nad(name, { role: 'primary', subnets: '10.0.0.0/16' }, namespace);
-
-describe('the cache of network definitions', () => {
-  it('knows the primary network of a namespace while there is one, whatever other definitions exist', async () => {
-    const lists = scriptedLists({ [NADS]: [primary('a')] });
-    const cache = await started(createNadCache(optionsOf(lists)));
-    const expected = (name: string | undefined, when: string) =>
-      assert.deepEqual(cache.primaryIn('tenant'), name && { namespace: 'tenant', name }, when);
-    expected('a', 'listed');
-    await lists.send(NADS, 'ADDED', nad('plain'));
-    expected('a', 'another definition is added');
-    await lists.send(NADS, 'DELETED', nad('plain'));
-    expected('a', 'another definition is deleted');
-    await lists.send(NADS, 'ADDED', primary('b'));
-    await lists.send(NADS, 'DELETED', primary('a'));
-    expected('b', 'one of two is deleted');
-    await lists.send(NADS, 'MODIFIED', nad('b'));
-    expected(undefined, 'it is no longer the primary network');
-    await lists.send(NADS, 'MODIFIED', primary('b'));
-    expected('b', 'it is the primary network again');
-    await lists.send(NADS, 'DELETED', primary('b'));
-    expected(undefined, 'it is deleted');
-    assert.equal(cache.primaryIn('other'), undefined);
-  });
-
-  it('keeps why a definition is refused', async () => {
-    const cache = await started(createNadCache(optionsOf(scriptedLists({ [NADS]: [nad('c', { name: '' })] }))));
-    const refusal = { by: 'OVN-Kubernetes', why: 'the name of the network is missing' };
-    assert.deepEqual(cache.find({ namespace: 'tenant', name: 'c' })?.refusal, refusal);
-    assert.equal(cache.find({ namespace: 'other', name: 'c' }), undefined);
-  });
-});
-
-describe('the cluster view', () => {
-  it('finds the primary network of a labelled namespace', async () => {
-    const namespaces = ['tenant', 'bare'].map((name) => ({ metadata: { name } }));
-    const lists = scriptedLists(
-      { [NAMESPACES]: namespaces, [NADS]: [primary('a'), primary('b', 'other')], [NODES]: [], [REPORTS]: [] },
-      [NADS],
-    );
-    const view = createClusterView(EMPTY_CONTEXT, { ...optionsOf(lists), onQuarantined: () => undefined });
-    assert.match(String(view.problem), /^not synced yet: namespaces, network definitions, nodes, node reports, VMIs, /);
-    void view.run(running.signal);
-    await lists.release(NADS);
-    assert.equal(view.problem, undefined);
-    const { query } = lists.listCalls.find(({ path }) => path === NAMESPACES)!;
-    assert.equal(query?.['labelSelector'], 'k8s.ovn.org/primary-user-defined-network');
-    assert.deepEqual(['other', 'bare', 'tenant'].map(view.primaryNetwork), [
-      { kind: 'none' },
-      { kind: 'missing' },
-      { kind: 'primary', ref: { namespace: 'tenant', name: 'a' } },
-    ]);
-  });
-});
-
-describe('the cache of Kube-OVN objects', () => {
-  const subnet = (name: string, spec: object) => ({ metadata: { name }, spec });
-  const LISTS = {
-    [SUBNETS]: [
-      subnet('own', { provider: 'ovn' }),
-      subnet('bare', {}),
-      subnet('far', { provider: 'p.ovn', vlan: 'v' }),
-    ],
-    [VLANS]: [subnet('v', { provider: 'east' }), subnet('w', {})],
+function lookup({ cached, answer, timeout = 60, times = [0] }: Lookup) {
+  const requests: { readonly path: string; readonly timeout: number | undefined }[] = [];
+  const get = async (path: string, options: RequestOptions = {}) => {
+    requests.push({ path, timeout: options.timeout });
+    const reply = answer(requests.length);
+    if (reply instanceof Error) throw reply;
+    return reply;
   };
-
-  it('has all subnets except those of the pod network, and all VLANs', async () => {
-    const lists = scriptedLists(LISTS);
-    const cache = await started(createNetworkContextCache(EMPTY_CONTEXT, optionsOf(lists)));
-    const vlans = [
-      { name: 'v', provider: 'east' },
-      { name: 'w', provider: '' },
-    ];
-    const bare = { name: 'bare', provider: '' };
-    const far = { name: 'far', provider: 'p.ovn', vlan: 'v' };
-    assert.deepEqual(cache.current(), { ...EMPTY_CONTEXT, kubeOvnSubnets: [bare, far], kubeOvnVlans: vlans });
-    assert.equal(cache.current(), cache.current(), 'computed once');
-    await lists.send(SUBNETS, 'DELETED', subnet('bare', {}));
-    assert.deepEqual(cache.current().kubeOvnSubnets, [far]);
-    await lists.send(VLANS, 'DELETED', subnet('w', {}));
-    assert.deepEqual(cache.current().kubeOvnVlans, vlans.slice(0, 1));
-  });
-});
-
-describe('the cache of VMIs', () => {
-  const resources = { requests: { cpu: '2', memory: '1Gi' }, limits: { memory: '1Gi' } };
-  const spec = { domain: { cpu: { cores: 2 }, resources }, nodeSelector: { zone: 'a' } };
-
-  it('keeps the uid, the annotations that Plumbline reads, and the part of the spec that defines launchers', async () => {
-    const annotations = { [NUMA_AFFINITY_ANNOTATION]: '{}', other: 'x' };
-    const metadata = { name: 'a', namespace: 'n', uid: '1', labels: { l: '1' }, annotations };
-    const cache = await started(createVmiCache(optionsOf(scriptedLists({ [VMIS]: [{ metadata, spec }] as never }))));
-    const vmi = cache.find('n', 'a');
-    assert.deepEqual(vmi?.metadata, { uid: '1', annotations: { [NUMA_AFFINITY_ANNOTATION]: '{}' } });
-    assert.equal(vmi.spec.domain.cpu?.cores, 2);
-    assert.deepEqual(Object.keys(vmi.spec), ['domain', 'networks']);
-    assert.deepEqual(vmi.spec.domain.resources, { limits: undefined, requests: { cpu: '2' } });
-    assert.equal(cache.find('other', 'a'), undefined);
-  });
-});
-
-describe('the Lease of the scheduler', () => {
-  const lease = (holderIdentity?: string | null) => ({
-    metadata: { name: 's', namespace: 'plumbline-system' },
-    spec: { holderIdentity },
-  });
-  const stage = async (items: ReturnType<typeof lease>[], name = 's', held: string[] = []) => {
-    const lists = scriptedLists({ [LEASES]: items }, held);
-    const lease = createSchedulerLease(name, optionsOf(lists));
-    void lease.run(running.signal);
-    await settle();
-    return { lists, ...lease };
-  };
-
-  it('gives no verdict until it is read', async () => {
-    const { lists, away } = await stage([], 's', [LEASES]);
-    assert.equal(away(), undefined);
-    await lists.release(LEASES);
-    assert.equal(away(), 'no replica of it has ever led');
+  const left = [...times];
+  const now = () => (left.length > 1 ? left.shift() : left[0]) ?? 0;
+  const find = createVmiLookup({ client: { get } as unknown as KubeClient, timeout, now, find: () => cached });
+  const lookUp = (fits = true) => find('telco-east', reference, () => fits);
+  return { requests, lookUp };
+}
+describe('the lookup of a VMI', () => {
+  it('sends no request if the watched copy has the VMI and it fits', async () => {
+    const { requests, lookUp } = lookup({ cached: vmiVector(), answer: () => new Error('asked') });
+    assert.equal((await lookUp()).kind, 'found');
+    assert.deepEqual(requests, []);
   });
 
-  it('means that no replica leads if it has no holder', async () => {
-    for (const holder of ['', null, undefined]) {
-      const { away } = await stage([lease(holder)]);
-      assert.equal(away(), 'no replica of it leads');
-    }
+  const other = vmiVector((vmi) => {
+    vmi.metadata.uid = 'other';
   });
-
-  it('counts as renewed for 30 s after each write, by the clock of this process', async () => {
-    const { lists, away } = await stage([lease('x')]);
-    now += 30;
-    assert.equal(away(), undefined);
-    now += 1;
-    assert.equal(away(), 'its leader has not renewed its Lease for 31 s');
-    await lists.send(LEASES, 'MODIFIED', lease('x'));
-    assert.equal(away(), undefined);
-    await lists.send(LEASES, 'DELETED', lease('x'));
-    assert.equal(away(), 'no replica of it has ever led');
-  });
-
-  it('is not watched if no scheduler is set', async () => {
-    const { lists, away, run } = await stage([lease('')], '');
-    await run(running.signal);
-    assert.deepEqual(lists.listCalls, []);
-    assert.equal(away(), undefined);
-  });
-});
-
-describe('the cache of nodes', () => {
-  const NETWORK = 'physnet.plumbline.dev/east';
-  const nodeOf = (name: string, { labels = {}, capacity = {}, ...spec }: Record<string, object> = {}) => ({
-    metadata: { name, labels: { 'kubernetes.io/arch': 'amd64', ...labels } },
-    spec,
-    status: { capacity: { cpu: '8', [NETWORK]: '1', ...capacity } },
-  });
-  const reportOf = (name: string, more: object = {}) => ({
-    metadata: { name },
-    status: {
-      cells: [{ id: 0, cpus: '0-7' }],
-      cores: ['0,4', '1,5', '2,6', '3,7'],
-      reserved: '',
-      cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
-      physnets: [{ name: 'east', cells: '0' }],
-      assignments: [],
-      ...more,
-    },
-  });
-  const stage = async (nodes = [nodeOf('a')], reports = [reportOf('a')]) => {
-    const lists = scriptedLists({ [NODES]: nodes, [REPORTS]: reports });
-    let quarantined: ReadonlyMap<string, { readonly code: string }> = new Map();
-    const onQuarantined = (faults: typeof quarantined) => {
-      quarantined = faults;
-    };
-    const cache = await started(createNodeCache({ ...optionsOf(lists), onQuarantined }));
-    return { lists, cache, faults: () => [...quarantined].map(([node, { code }]) => `${node} ${code}`) };
-  };
-  const zoned = (zone: string): SelectingSpec => ({ nodeSelector: { zone } });
-
-  it('computes the facts about nodes once: heartbeats do not change them', async () => {
-    const { lists, cache } = await stage();
-    const [all, networks] = [cache.kinds(), cache.reportedNetworks()];
-    await lists.send(NODES, 'MODIFIED', nodeOf('a'));
-    await lists.send(REPORTS, 'MODIFIED', reportOf('a', { assignments: [] }));
-    assert.equal(cache.kinds(), all);
-    assert.equal(cache.reportedNetworks(), networks);
-  });
-
-  it('knows the devices that a kubelet still has after its report was deleted', async () => {
-    const { lists, cache } = await stage();
-    const networks = () => {
-      const { physnets, devices } = cache.reportedNetworks();
-      return [physnets.has('east'), devices?.has(NETWORK)];
-    };
-    assert.deepEqual(networks(), [true, true]);
-    await lists.send(REPORTS, 'DELETED', reportOf('a'));
-    assert.deepEqual(networks(), [false, true]);
-    await lists.send(NODES, 'MODIFIED', { ...nodeOf('a'), status: { capacity: { cpu: '8' } } });
-    assert.deepEqual(networks(), [false, false]);
-  });
-
-  const changes: [string, object][] = [
-    ['its labels', nodeOf('a', { labels: { zone: 'b' } })],
-    ['its taints', nodeOf('a', { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] })],
-    ['its CPUs', nodeOf('a', { capacity: { cpu: '16' } })],
-    ['its architecture', nodeOf('a', { labels: { 'kubernetes.io/arch': 'arm64' } })],
-    ['its networks', nodeOf('a', { capacity: { 'physnet.plumbline.dev/west': '1' } })],
+  const cases: readonly (readonly [
+    name: string,
+    cached: VirtualMachineInstance | undefined,
+    answer: unknown,
+    expected: string,
+    fits?: boolean,
+  ])[] = [
+    ['a miss', undefined, vmiVector(), 'found'],
+    ['another uid in the copy', other, vmiVector(), 'found'],
+    ['a copy that does not fit', vmiVector(), vmiVector(), 'found', false],
+    ['another uid at the API server', undefined, other, 'replaced'],
+    ['a 404', undefined, new KubeError(404, 'NotFound', 'gone'), 'absent'],
+    ['an invalid object', undefined, { spec: 7 }, 'unreadable'],
   ];
-  for (const [what, changed] of changes) {
-    it(`computes the facts about nodes again when a node changes ${what}`, async () => {
-      const { lists, cache } = await stage();
-      const [all, networks] = [cache.kinds(), cache.reportedNetworks()];
-      await lists.send(NODES, 'MODIFIED', changed);
-      assert.notEqual(cache.kinds(), all);
-      assert.notEqual(cache.reportedNetworks(), networks);
+  for (const [name, cached, answer, expected, fits = true] of cases) {
+    it(`W6: sends one request after ${name}: ${expected}`, async () => {
+      const { requests, lookUp } = lookup({ ...(cached && { cached }), answer: () => answer });
+      assert.equal((await lookUp(fits)).kind, expected);
+      const path = '/apis/kubevirt.io/v1/namespaces/telco-east/virtualmachineinstances/dpdk-fwd-01';
+      assert.deepEqual(requests, [{ path, timeout: 60 }]);
     });
   }
 
-  it('shows whether all KubeVirt nodes that a spec may use have reported', async () => {
-    const schedulable = { 'kubevirt.io/schedulable': 'true' };
-    const { lists, cache } = await stage([
-      nodeOf('a', { labels: { ...schedulable, zone: 'a' } }),
-      nodeOf('b', { labels: { ...schedulable, zone: 'b' } }),
-      nodeOf('c', { labels: { 'kubevirt.io/schedulable': 'false', zone: 'c' } }),
-    ]);
-    const answers = () => ['a', 'b', 'c'].map((zone) => cache.allReport(zoned(zone)));
-    assert.deepEqual(answers(), [true, false, true]);
-    assert.equal(cache.allReport({}), false);
-    await lists.send(REPORTS, 'ADDED', reportOf('b'));
-    assert.deepEqual(answers(), [true, true, true]);
-    assert.equal(cache.allReport({}), true);
-    await lists.send(REPORTS, 'DELETED', reportOf('b'));
-    assert.deepEqual(answers(), [true, false, true]);
-  });
-
-  it('has one kind and one set of CPUs for equal nodes, and separate ones for different nodes', async () => {
-    const four = { cores: ['0-3', '4-7'] };
-    const { lists, cache } = await stage(
-      [
-        nodeOf('a', { labels: { zone: 'x' } }),
-        nodeOf('b', { labels: { zone: 'y' } }),
-        nodeOf('c', { labels: { 'kubernetes.io/arch': 'ppc64le' } }),
-      ],
-      [reportOf('a'), reportOf('b'), reportOf('c', four), reportOf('unknown')],
+  it('ends a request when the time of the lookup ends', async () => {
+    const { requests, lookUp } = lookup({ answer: () => vmiVector(), timeout: 1, times: [10, 10.75] });
+    await lookUp();
+    assert.deepEqual(
+      requests.map(({ timeout }) => timeout),
+      [0.25],
     );
-    const threads = (spec: SelectingSpec = {}) => cache.candidates(spec).map(({ threadsPerCore }) => threadsPerCore);
-    assert.deepEqual(threads(), [2, 4]);
-    assert.equal(cache.kinds().filter(({ threadsPerCore }) => threadsPerCore === 2).length, 1, 'shared');
-    assert.deepEqual(threads(zoned('y')), [2]);
-    assert.deepEqual(threads(zoned('z')), []);
-    assert.equal(cache.maskHosts({}).length, 2);
-    assert.equal(cache.maskHosts(zoned('y')).length, 1);
-    await lists.send(REPORTS, 'DELETED', reportOf('c'));
-    assert.deepEqual(threads(), [2]);
-    assert.equal(cache.maskHosts({}).length, 1);
-    await lists.send(NODES, 'DELETED', nodeOf('a'));
-    await lists.send(NODES, 'DELETED', nodeOf('b'));
-    assert.deepEqual(threads(), []);
   });
 
-  it('excludes nodes by cordons and untolerated taints, but only if other nodes are left', async () => {
-    const labels = { zone: 'b', 'kubernetes.io/arch': 'ppc64le' };
-    const { lists, cache } = await stage(
-      [nodeOf('a'), nodeOf('b', { labels })],
-      [reportOf('a'), reportOf('b', { cores: ['0-3', '4-7'] })],
-    );
-    const threads = (spec: SelectingSpec = {}) => cache.candidates(spec).map(({ threadsPerCore }) => threadsPerCore);
-    const tolerating = (key: string) => threads({ tolerations: [{ key, operator: 'Exists' }] });
-    const change = (spec: Record<string, unknown>) =>
-      lists.send(NODES, 'MODIFIED', { ...nodeOf('b', { labels }), spec });
-    await change({ unschedulable: true });
-    assert.deepEqual([threads(), tolerating('node.kubernetes.io/unschedulable')], [[2], [2, 4]]);
-    assert.deepEqual(threads(zoned('b')), [4], 'the only node that it may use');
-    await change({ taints: [{ key: 'rack', value: 'x', effect: 'NoExecute' }] });
-    assert.deepEqual([threads(), tolerating('rack')], [[2], [2, 4]]);
-    await change({ taints: [{ key: 'rack', value: 'x', effect: 'PreferNoSchedule' }] });
-    assert.deepEqual(threads(), [2, 4]);
-  });
-
-  for (const [what, node, lie, code] of [
-    ['more CPUs than its Node', 'b', { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-7', '8-15'] }, 'more-cpus'],
-    ['eight threads per core', 'b', { cores: ['0-7'] }, 'threads-per-core'],
+  for (const [name, error] of [
+    ['a broken connection', new KubeError(0, 'Unreachable', 'socket hang up')],
+    ['a server error', new KubeError(500, 'InternalError', 'etcd')],
+    ['a limit of requests', new KubeError(429, 'TooManyRequests', 'later')],
   ] as const) {
-    it(`ignores a report while it has ${what}`, async () => {
-      const { lists, cache, faults } = await stage([nodeOf('a'), nodeOf('b')], [reportOf('a'), reportOf('b')]);
-      const threads = () => cache.kinds().map(({ threadsPerCore }) => threadsPerCore);
-      assert.deepEqual([threads(), faults()], [[2], []]);
-      await lists.send(REPORTS, 'MODIFIED', reportOf(node, lie));
-      assert.deepEqual([threads(), faults()], [[2], [`${node} ${code}`]]);
-      await lists.send(REPORTS, 'MODIFIED', reportOf(node));
-      assert.deepEqual([threads(), faults()], [[2], []]);
+    it(`retries after ${name}`, async () => {
+      const { requests, lookUp } = lookup({ answer: (request) => (request < 3 ? error : vmiVector()) });
+      assert.equal((await lookUp()).kind, 'found');
+      assert.equal(requests.length, 3);
+    });
+
+    it(`gives up after ${name} when its time is over, and returns the reason`, async () => {
+      const { requests, lookUp } = lookup({ answer: () => error, timeout: 1, times: [0, 0, 0, 0.9] });
+      assert.deepEqual(await lookUp(), { kind: 'unreadable', why: error.message });
+      assert.equal(requests.length, 2);
     });
   }
 
-  it('has the networks that a node reports and its kubelet advertises', async () => {
-    const tunnel = { tunnel: { cells: '0' } };
-    const { cache } = await stage(
-      [nodeOf('a'), nodeOf('b')],
-      [reportOf('a'), reportOf('b', { physnets: [{ name: 'west', cells: '0' }], ...tunnel })],
-    );
-    const { physnets, tunnel: hasTunnel } = cache.reportedNetworks();
-    assert.deepEqual([physnets, hasTunnel], [new Set(['east']), false]);
+  it('uses the watched copy when it fits while the API server does not answer, and cancels the request', async () => {
+    let cached: VirtualMachineInstance | undefined;
+    let looks = 0;
+    let signal: AbortSignal | undefined;
+    const get = (_path: string, options: { signal: AbortSignal }) => {
+      ({ signal } = options);
+      cached = vmiVector();
+      return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new Error('given up'))));
+    };
+    const client = { get } as unknown as KubeClient;
+    const lookUp = createVmiLookup({ client, timeout: 60, now: () => 0, find: () => cached });
+    const lookup = await lookUp('telco-east', reference, () => ++looks > 2);
+    assert.equal(lookup.kind, 'found');
+    assert.equal(looks, 3);
+    assert.ok(signal?.aborted);
   });
 });

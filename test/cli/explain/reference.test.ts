@@ -92,11 +92,4 @@ describe('arguments of plumbline explain', function () {
       }
     });
   });
-
-  it('version prints the version as text and as data', async () => {
-    const { stdout } = await plumbline(['version']);
-    assert.match(stdout, /^plumbline \d+\.\d+\.\d+\S*, Node\.js v\d+\.\d+\.\d+\n$/);
-    const { stdout: json } = await plumbline(['version', '-o', 'json']);
-    assert.deepEqual(Object.keys(JSON.parse(json)), ['version', 'node']);
-  });
 });
