@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { importsOf } from '../imports/graph.ts';
+import { dirname, join, posix } from 'node:path';
 import { RULES } from '../imports/rules.ts';
 import { root } from '../support/bundles.ts';
 
@@ -22,8 +21,10 @@ const PATHS = sectionOf('Three paths through the code')
 
 /** Whether one of two files imports the other. */
 function areConnected(a: string, b: string): boolean {
-  const imports = (file: string, target: string) =>
-    importsOf(file, readFileSync(join(root, file), 'utf8')).some((one) => one.target === target);
+  const imports = (file: string, target: string) => {
+    const path = posix.relative(dirname(file), target);
+    return readFileSync(join(root, file), 'utf8').includes(` from '${path.startsWith('.') ? path : `./${path}`}'`);
+  };
   return imports(a, b) || imports(b, a);
 }
 
