@@ -11,7 +11,7 @@ const MAX_FILES = 12;
 const sectionOf = (title: string) => TEXT.split(/^## /m).find((section) => section.startsWith(`${title}\n`)) ?? '';
 
 /** The files of each path, in the order of the page. */
-const PATHS = sectionOf('Three paths through the code')
+const PATHS = sectionOf('Four paths through the code')
   .split(/^### /m)
   .slice(1)
   .map((path) => ({
@@ -42,7 +42,7 @@ const foldersOf = (section: string) =>
   );
 
 describe(PAGE, () => {
-  it('has three paths', () => assert.equal(PATHS.length, 3));
+  it('has four paths', () => assert.equal(PATHS.length, 4));
 
   for (const { title, files } of PATHS) {
     it(`${title}: the files exist and follow the imports`, () => {
