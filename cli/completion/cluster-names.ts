@@ -1,6 +1,5 @@
 import { usingCluster } from '../support/cluster.ts';
 import { NODE_TOPOLOGIES_PATH, named, readAll } from '../support/lists.ts';
-import type { Names } from './complete.ts';
 
 /** The user who presses Tab does not wait longer. */
 const PATIENCE_SECONDS = 2;
@@ -29,3 +28,10 @@ export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) =
     return objects.map(({ metadata }) => metadata.name ?? '');
   });
 };
+
+export type Names = (
+  kind: 'vm' | 'pod' | 'node' | 'namespace' | 'context',
+  cluster: ClusterWords,
+) => Promise<readonly string[]>;
+
+export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context', string | undefined>>;

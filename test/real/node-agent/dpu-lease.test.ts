@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { apiAccess } from '../../../kube/api-access.ts';
 import { createKubeClient } from '../../../kube/api-transport.ts';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { apiAccess } from '../../../kube/daemon-access.ts';
 import { parseDpuRun, restartOf } from '../../../model/lease/dpu-run.ts';
 import { DPU_RUN_ANNOTATION } from '../../../model/names.ts';
 import { DpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
