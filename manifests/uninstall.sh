@@ -50,7 +50,7 @@ for node in $(kubectl get nodes -o name); do
   kubectl label "$node" plumbline.dev/threads-per-core- plumbline.dev/full-pcpus-only- >/dev/null
   kubectl annotate "$node" plumbline.dev/recheck- >/dev/null
   kubectl patch "$node" --subresource=status --type=strategic \
-    -p '{"status":{"conditions":[{"type":"plumbline.dev/DPUReady","$patch":"delete"},{"type":"plumbline.dev/AgentReady","$patch":"delete"}]}}' >/dev/null
+    -p '{"status":{"conditions":[{"type":"plumbline.dev/DPUReady","$patch":"delete"},{"type":"plumbline.dev/DPURestarted","$patch":"delete"},{"type":"plumbline.dev/AgentReady","$patch":"delete"}]}}' >/dev/null
   # Resources of removed device plugins remain with the value 0. For five minutes, the kubelet writes them again.
   resources=$(kubectl get "$node" -o 'go-template={{range $name, $_ := .status.capacity}}{{$name}}{{"\n"}}{{end}}' |
     grep -E '^(physnet\.)?plumbline\.dev/' | sed 's/.*/"&":null/' | paste -sd, -) || true

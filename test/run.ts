@@ -15,8 +15,8 @@ import { countsOf, countsText, runTests, type Tally } from './tally.ts';
 
 const USAGE = `npm test [-- folder or file ...] [options]
 
-Runs every test below these folders, or in these files, of test/. Without any it runs all that this machine can run, in
-${LANES.length} processes (test/lanes.ts). Tests whose parts are missing are skipped; npm run test:setup installs what Debian has.
+Runs the tests of these product folders (test/FOLDER.test.ts and all below test/FOLDER), or in these files of test/. Without any
+it runs all that this machine can run, in ${LANES.length} processes (test/lanes.ts). Tests whose parts are missing are skipped; npm run test:setup installs what Debian has.
 Files named *.long.ts take minutes and run only by their own name. Failures are printed last, each with the command that
 repeats it; the last line is the count.
 
@@ -105,11 +105,12 @@ async function runHere(): Promise<Tally> {
   // The timeout ends a test that hangs, on the busiest machine. Failures are printed in the summary.
   const mocha = new Mocha({ timeout: 300_000, forbidOnly: true, reporter: withoutEpilogue(Reporter) });
   for (const folder of folders) {
-    if (!existsSync(join(import.meta.dirname, folder))) {
+    const files = await testFiles(join(import.meta.dirname, folder));
+    if (files === undefined) {
       console.error(`${folder}: no such folder or file in test/`);
       process.exit(2);
     }
-    for (const file of await testFiles(join(import.meta.dirname, folder))) mocha.addFile(file);
+    for (const file of files) mocha.addFile(file);
   }
   await mocha.loadFilesAsync();
   return runTests(mocha, () => ({ missing: missingParts(), versions: notedVersions() }));
@@ -125,11 +126,15 @@ function withoutEpilogue(Base: Reporter): Reporter {
   };
 }
 
-async function testFiles(folder: string): Promise<string[]> {
-  if (/\.(test|long)\.ts$/.test(folder)) return [folder];
+/** The files with tests of a folder, first the one of the folder itself; undefined if there is neither folder nor file. */
+async function testFiles(folder: string): Promise<string[] | undefined> {
+  if (/\.(test|long)\.ts$/.test(folder)) return existsSync(folder) ? [folder] : undefined;
+  const ofFolder = [`${folder.replace(/\/$/, '')}.test.ts`].filter((file) => existsSync(file));
+  if (!existsSync(folder)) return ofFolder.length > 0 ? ofFolder : undefined;
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries
+  const inside = entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.test.ts'))
     .map((entry) => join(entry.parentPath, entry.name))
     .sort();
+  return [...ofFolder, ...inside];
 }

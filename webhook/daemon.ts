@@ -1,5 +1,5 @@
-import { apiAccess } from '../kube/api-access.ts';
 import { createKubeClient } from '../kube/api-transport.ts';
+import { apiAccess } from '../kube/daemon-access.ts';
 import { few } from '../model/errors.ts';
 import type { NetworkRef } from '../model/networks/attachments.ts';
 import type { ConfiguredContext } from '../model/networks/context.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type MonitoredOvs, startMonitoredOvs } from '../../test/node-agent/ovs-affinity/monitored-ovs.ts';
+import { type MonitoredOvs, startMonitoredOvs } from '../../test/node-agent/ovs-affinity/monitored-ovs-stage.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import type { OvsDaemons } from '../node-agent/ovs-stage.ts';
 import { compile } from '../support/c-program.ts';

@@ -90,7 +90,7 @@ export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
       pids.every((pid) => procThreads.list(pid).every((tid) => CpuSet.fromWords(affinity.get(tid)).equals(cpus))),
     agent: (checkInterval) => {
       const args = checkInterval === undefined ? [] : [String(checkInterval)];
-      return script('test/node-agent/ovs-affinity/program.ts', directory, args);
+      return script('test/node-agent/ovs-affinity/program-stage.ts', directory, args);
     },
     upstream: () => script('bench/node-agent/upstream-loop.ts', directory),
     inC: () => program(reaction.path, [join(directory, 'kubelet'), ...pids.map(String)]),

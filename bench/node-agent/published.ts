@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
+import { apiAccess } from '../../kube/daemon-access.ts';
 import { quantile } from '../support/http-load.ts';
 import { paced } from '../support/pace.ts';
 import type { BenchResult } from '../support/timing.ts';

@@ -9,7 +9,7 @@ import { createAffinity } from '../../native/affinity.ts';
  * reference. Every second it queries the kubelet for allocatable and assigned CPUs. The remaining CPUs and the reserved
  * ones are set for every thread of a daemon whose main thread does not have them.
  *
- * Usage: upstream-loop.ts <directory>, as for program.ts. Sends a message after it has moved threads.
+ * Usage: upstream-loop.ts <directory>, as for program-stage.ts. Sends a message after it has moved threads.
  */
 const [directory = ''] = process.argv.slice(2);
 const client = createPodResourcesClient(join(directory, 'kubelet', POD_RESOURCES_SOCKET));

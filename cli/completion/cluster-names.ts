@@ -2,7 +2,6 @@ import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts
 import { machinesPath } from '../../kube/cluster-view/vmis.ts';
 import { usingCluster } from '../support/cluster.ts';
 import { named, readAll } from '../support/lists.ts';
-import type { Names } from './complete.ts';
 
 /** The user who presses Tab does not wait longer. */
 const PATIENCE_SECONDS = 2;
@@ -31,3 +30,10 @@ export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) =
     return objects.map(({ metadata }) => metadata.name ?? '');
   });
 };
+
+export type Names = (
+  kind: 'vm' | 'pod' | 'node' | 'namespace' | 'context',
+  cluster: ClusterWords,
+) => Promise<readonly string[]>;
+
+export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context', string | undefined>>;

@@ -2,6 +2,7 @@ import { writeSync } from 'node:fs';
 import type { Command, Option } from 'commander';
 import { printable } from '../../runtime/printable.ts';
 import { KIND_WORDS } from '../explain/reference.ts';
+import type { ClusterWords, Names } from './cluster-names.ts';
 
 /** One candidate a line; nothing if the cluster does not answer. @param forKubectl ends with 4: no file names */
 export async function complete(
@@ -42,13 +43,6 @@ interface Candidate {
   readonly word: string;
   readonly about: string;
 }
-
-export type Names = (
-  kind: 'vm' | 'pod' | 'node' | 'namespace' | 'context',
-  cluster: ClusterWords,
-) => Promise<readonly string[]>;
-
-export type ClusterWords = Partial<Record<'namespace' | 'kubeconfig' | 'context', string | undefined>>;
 
 const wordsOf = (words: readonly string[] = []): Candidate[] => words.map((word) => ({ word, about: '' }));
 

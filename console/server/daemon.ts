@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
+import { apiAccess } from '../../kube/daemon-access.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
 import { createRegistry } from '../../runtime/metrics.ts';

@@ -3,7 +3,7 @@ import { everyTick } from '../../runtime/time.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
-import { type CpuClaim, CDI_FILE, readCpuClaims } from './cpu-claims.ts';
+import { CDI_FILE, type CpuClaim, readCpuClaims } from './cpu-claims.ts';
 import type { Reading } from './view.ts';
 
 /** Seconds between reads while a file cannot be read. */

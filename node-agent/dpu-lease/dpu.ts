@@ -97,12 +97,12 @@ export class DpuLease {
     try {
       this.#lease = await patchLease(client, lease, { metadata: { annotations }, spec }, signal);
       const restart = restartOf(record);
-      if (restart !== undefined) log.warn(restart, 'the DPU or its Open vSwitch has restarted');
+      if (restart !== undefined) log.warn(restart, 'the DPU has restarted');
     } catch (error) {
       if (!(error instanceof KubeError) || ![403, 422].includes(error.status)) throw error;
-      // Without the record, the renewal must go on: the DPU is alive.
+      // Without the record, the Lease is renewed anyway: the DPU is alive.
       this.#lease = await patchLease(client, lease, { spec }, signal);
-      if (!this.#isRecordRefused) log.warn({ reason: error.message }, 'restarts of the DPU cannot be recorded');
+      if (!this.#isRecordRefused) log.warn({ reason: error.message }, 'DPU restarts not recorded');
       this.#isRecordRefused = true;
     }
   }

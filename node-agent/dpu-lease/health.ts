@@ -136,7 +136,7 @@ export function announceWriters({ nodeName, events, log }: Pick<Services, 'nodeN
     last = manager;
     const event = 'DPULeaseShared';
     const message = `${cut(manager, MAX_MANAGER_CHARACTERS)} renews the DPU's Lease, too. Use --dpu-lease observe with OVN-Kubernetes' lease manager, which also repairs networks after a restart of the DPU`;
-    log.warn({ event, message }, 'another program renews the DPU lease, too');
+    log.warn({ event, message }, 'DPU lease has another writer');
     events.record(nodeTarget(nodeName), { type: 'Warning', reason: event, message });
   };
 }

@@ -1,4 +1,15 @@
-import { closeSync, constants, openSync, readdirSync, readSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { basename } from 'node:path';
 import { unlessMissing } from '../files/bounded-file.ts';
 
 /** Maximum bytes of a mask: 8,192 CPUs as a list of every second one. */
@@ -47,10 +58,12 @@ export class KernelFiles {
     return text?.trim();
   }
 
-  /** @throws a system error: EPERM, EIO, EINVAL, ENOSPC, … */
-  write(path: string, text: string): void {
+  /** @param inode of `inode`: not written if another file has the path now @throws a system error: EPERM, EIO, EINVAL, ENOSPC, … */
+  write(path: string, text: string, inode?: number): void {
     const fd = openSync(path, constants.O_WRONLY);
     try {
+      if (inode !== undefined && fstatSync(fd).ino !== inode)
+        throw Object.assign(new Error(`${path} is another file now`), { code: 'ENOENT' });
       writeSync(fd, text);
     } finally {
       closeSync(fd);
@@ -65,6 +78,19 @@ export class KernelFiles {
   /** The names in a directory; empty if there is none. */
   list(path: string): string[] {
     return unlessGone(() => readdirSync(path)) ?? [];
+  }
+
+  /** The number of the file that has the path now, in its file system; closes an open one that was renamed. */
+  inode(path: string): number | undefined {
+    const opened = this.#open.get(path);
+    const inode = unlessGone(() => statSync(path).ino);
+    if (opened !== undefined && fstatSync(opened.fd).ino !== inode) this.close(path);
+    return inode;
+  }
+
+  /** The last part of what a link names; undefined if there is no such link. */
+  linkName(path: string): string | undefined {
+    return unlessGone(() => basename(readlinkSync(path)));
   }
 
   close(path: string): void {

@@ -147,7 +147,8 @@ export class IrqKnobs {
     const device = join(sysfsRoot, 'bus/pci/devices', pciAddressIn(chip) ?? 'none');
     return {
       kind: 'irq',
-      key: `irq ${chip} ${about('hwirq')} ${actions}`,
+      // An MSI's number names its device and vector. Its action has the name of the NIC when that was opened.
+      key: `irq ${chip} ${about('hwirq')} ${files.linkName(join(device, 'driver')) ?? actions}`,
       name: `${number} ${actions}`,
       cell: cellIn(files.readOnce(join(directory, 'node'))) ?? cellIn(files.readOnce(join(device, 'numa_node'))),
       isOfVm: actions.startsWith('vfio-msi'),
@@ -158,22 +159,54 @@ export class IrqKnobs {
   }
 }
 
-/** Receive queues of this network namespace whose packets are spread over CPUs. A queue without a mask stays without. */
-export function rpsKnobs(deps: KnobDeps): Knob[] {
-  const { files, sysfsRoot } = deps;
-  const root = join(sysfsRoot, 'class/net');
-  return files.list(root).flatMap((nic) => {
-    const index = files.readOnce(join(root, nic, 'ifindex'));
-    const cell = cellIn(files.readOnce(join(root, nic, 'device/numa_node')));
-    const queues = files.list(join(root, nic, 'queues')).filter((name) => name.startsWith('rx-'));
-    return queues.flatMap((queue) => {
-      const path = join(root, nic, 'queues', queue, 'rps_cpus');
-      const about: About = { kind: 'rps', key: `rps ${index} ${queue}`, name: `${nic} ${queue}`, cell };
-      const knobs = fileKnob(deps, path, MASK, about).filter(({ current }) => !current.isEmpty);
-      if (knobs.length === 0) files.close(path);
-      return knobs;
+export const isRpsKey = (key: string): boolean => key.startsWith('rps ');
+
+/**
+ * Receive queues of this network namespace whose packets are spread over CPUs. A queue without a mask stays without. Its
+ * file has the same number while its interface lives, also if that is renamed, or leaves for a pod and returns; the queue of
+ * an interface that a driver makes again has another one.
+ *
+ * Owner: the kernel. Age: read at each scan. End: of an open file, the scan that does not find it.
+ */
+export class RpsKnobs {
+  readonly #deps: KnobDeps;
+  #open: ReadonlySet<string> = new Set();
+
+  constructor(deps: KnobDeps) {
+    this.#deps = deps;
+  }
+
+  scan(): Knob[] {
+    const { files, sysfsRoot } = this.#deps;
+    const root = join(sysfsRoot, 'class/net');
+    const open = new Set<string>();
+    const knobs = files.list(root).flatMap((nic) => {
+      const cell = cellIn(files.readOnce(join(root, nic, 'device/numa_node')));
+      const queues = files.list(join(root, nic, 'queues')).filter((name) => name.startsWith('rx-'));
+      return queues.flatMap((queue) => {
+        const path = join(root, nic, 'queues', queue, 'rps_cpus');
+        const knob = this.#knob(path, `${nic} ${queue}`, cell);
+        if (knob.length > 0) open.add(path);
+        return knob;
+      });
     });
-  });
+    for (const path of this.#open) if (!open.has(path)) files.close(path);
+    this.#open = open;
+    return knobs;
+  }
+
+  #knob(path: string, name: string, cell: number | undefined): Knob[] {
+    const { files } = this.#deps;
+    const instance = files.inode(path);
+    const [knob] = fileKnob(this.#deps, path, MASK, { kind: 'rps', key: '', name, cell });
+    if (knob === undefined || knob.current.isEmpty || instance === undefined) {
+      files.close(path);
+      return [];
+    }
+    const write = (cpus: CpuSet) => files.write(path, maskText(cpus), instance);
+    const read = () => (files.inode(path) === instance ? knob.read() : undefined);
+    return [{ ...knob, key: `rps ${instance}`, instance, read, write }];
+  }
 }
 
 /** The CPUs of isolated cpuset partitions. */

@@ -1,6 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { interruptSeconds, pressureSeconds, type SourceCounts, sourceCounts } from '../../hardware/interrupt-counts.ts';
+import {
+  type InterruptSeconds,
+  interruptSeconds,
+  pressureSeconds,
+  type SourceCounts,
+  sourceCounts,
+} from '../../hardware/interrupt-counts.ts';
 import type { DisturbedVm } from '../../model/agent-status.ts';
 import { errorText } from '../../model/errors.ts';
 import type { QemuThreadRole } from '../../model/launcher/qemu-threads.ts';
@@ -11,7 +17,7 @@ import type { CgroupTree } from '../processes/cgroup-tree.ts';
 import { commOf } from '../processes/proc.ts';
 import { readIfPresent, unlessUnreadable } from '../processes/readable.ts';
 import { pciAddressIn } from './knobs.ts';
-import { type Quality, VmAccount, type VmReading } from './vm-account.ts';
+import { VmAccount, type VmReading } from './vm-account.ts';
 
 /** A VM as the pinning of VMs sees it. */
 export interface Guest {
@@ -136,20 +142,22 @@ export class InterruptMeter {
 
   #interrupts(
     guest: Guest | undefined,
-    counted: { readonly hardware: number | undefined; readonly soft: number | undefined } | undefined,
-  ): { readonly interrupts: number | undefined; readonly quality: Quality } {
-    const { containerId, uid } = guest?.launcher ?? {};
+    counted: InterruptSeconds | undefined,
+  ): Pick<VmReading, 'interrupts' | 'quality'> {
     const pressure = unlessUnreadable(() => {
-      if (containerId === undefined || uid === undefined) return undefined;
-      const cgroup = this.#deps.tree.container(uid, containerId);
+      const cgroup = this.#cgroupOf(guest);
       return cgroup && readIfPresent(join(cgroup, 'irq.pressure'), MAX_RECORD_BYTES);
     }, undefined);
-    const exact = pressure === undefined ? undefined : pressureSeconds(pressure);
+    const exact = pressureSeconds(pressure ?? '');
+    const { hardware, soft } = counted ?? {};
     if (exact !== undefined) return { interrupts: exact, quality: 'exact' };
-    if (counted?.hardware !== undefined) {
-      return { interrupts: counted.hardware + (counted.soft ?? 0), quality: 'sampled' };
-    }
-    return { interrupts: counted?.soft, quality: counted?.soft === undefined ? 'counts' : 'softirqs-sampled' };
+    if (hardware !== undefined) return { interrupts: hardware + (soft ?? 0), quality: 'sampled' };
+    return { interrupts: soft, quality: soft === undefined ? 'counts' : 'softirqs-sampled' };
+  }
+
+  #cgroupOf(guest: Guest | undefined): string | undefined {
+    const { containerId, uid } = guest?.launcher ?? {};
+    return containerId === undefined || uid === undefined ? undefined : this.#deps.tree.container(uid, containerId);
   }
 
   #threads(guest: Guest | undefined): Pick<VmReading, 'runDelay' | 'own'> {
@@ -174,20 +182,15 @@ export class InterruptMeter {
 
   /** Seconds on a CPU, and waiting for one. Source: Documentation/scheduler/sched-stats.rst of the kernel. */
   #schedstat(thread: string) {
-    const text = unlessUnreadable(
-      () => readIfPresent(join(this.#deps.procRoot, thread, 'schedstat'), MAX_RECORD_BYTES),
-      undefined,
-    );
-    const [run, delay] = (text ?? '').split(' ').map(Number);
-    return run === undefined || delay === undefined
-      ? undefined
-      : { run: run / NANOSECONDS, delay: delay / NANOSECONDS };
+    const path = join(this.#deps.procRoot, thread, 'schedstat');
+    const text = unlessUnreadable(() => readIfPresent(path, MAX_RECORD_BYTES), undefined);
+    const [run, delay] = (text ?? '').split(' ').map((nanoseconds) => Number(nanoseconds) / NANOSECONDS);
+    return run === undefined || delay === undefined ? undefined : { run, delay };
   }
 
   #vhostWorkers(guest: Guest | undefined, qemu: number): number[] {
-    const { containerId, uid = '' } = guest?.launcher ?? {};
     return unlessUnreadable(() => {
-      const cgroup = containerId && this.#deps.tree.container(uid, containerId);
+      const cgroup = this.#cgroupOf(guest);
       const pids = (cgroup && this.#deps.tree.processes(cgroup)) || [];
       return pids.filter((pid) => pid !== qemu && commOf(pid)?.startsWith('vhost-') === true);
     }, []);
@@ -195,10 +198,8 @@ export class InterruptMeter {
 }
 
 function countsOf(sources: readonly SourceCounts[], group: number): ReadonlyMap<string, number> {
-  const counted = sources.flatMap(({ id, counts }) =>
-    (counts[group] ?? 0) > 0 ? [[id, counts[group] ?? 0] as const] : [],
-  );
-  return new Map(counted);
+  const counted = sources.map(({ id, counts }) => [id, counts[group] ?? 0] as const);
+  return new Map(counted.filter(([, count]) => count > 0));
 }
 
 /** The names of the handlers: what follows the chip and the trigger of a device's interrupt. */
@@ -212,11 +213,7 @@ function devicesOf(sysfsRoot: string, text: string): string[] {
   if (address === undefined) return [];
   const directory = join(sysfsRoot, 'bus/pci/devices', address);
   const list = (path: string) => unlessMissing(() => readdirSync(path)) ?? [];
-  const parents = [
-    directory,
-    ...list(directory)
-      .filter((name) => /^virtio\d+$/.test(name))
-      .map((name) => join(directory, name)),
-  ];
+  const virtio = list(directory).filter((name) => /^virtio\d+$/.test(name));
+  const parents = [directory, ...virtio.map((name) => join(directory, name))];
   return parents.flatMap((parent) => ['net', 'nvme', 'block'].flatMap((kind) => list(join(parent, kind))));
 }

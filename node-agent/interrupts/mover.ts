@@ -2,7 +2,7 @@ import type { MovedItem } from '../../model/agent-status.ts';
 import type { CpuSet } from '../../model/cpu-set.ts';
 import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { type Cpus, desiredCpus, sharedCpus } from './desired.ts';
-import { errorCode, type Knob, type KnobKind } from './knobs.ts';
+import { errorCode, isRpsKey, type Knob, type KnobKind } from './knobs.ts';
 import type { Originals, SavedKnob } from './originals.ts';
 
 export interface MoverDeps {
@@ -21,6 +21,8 @@ const REPEAT_SECONDS = 60;
 /** Seconds for which a knob is left to that process. */
 const HANDS_OFF_SECONDS = 600;
 const NO_VECTOR = 'ENOSPC';
+/** Queues of interfaces that have left, such as for a pod, and may return with the mask that the agent wrote. */
+const MAX_AWAY = 256;
 /** Errors that pass: each pass tries again. */
 const TRANSIENT: ReadonlySet<string> = new Set(['EBUSY', 'EAGAIN', 'ENOMEM', 'EINTR']);
 /** Errors by which kernels say that an interrupt's mask is theirs: EIO before Linux 6.11, then EPERM. */
@@ -166,7 +168,9 @@ export class Mover {
       const values = [written, planned.get(key)].filter((cpus) => cpus !== undefined);
       return values.length === 0 ? [] : [[key, { key, original, written: values }]];
     });
-    this.#deps.originals.change({ knobs: new Map(saved) });
+    const { originals } = this.#deps;
+    const away = [...(originals.value?.knobs ?? [])].filter(([key]) => isRpsKey(key) && !this.#entries.has(key));
+    originals.change({ knobs: new Map([...away.slice(-MAX_AWAY), ...saved]) });
   }
 
   /** @returns whether the kernel accepted it */

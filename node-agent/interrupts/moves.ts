@@ -18,7 +18,7 @@ import {
   type KnobKind,
   KthreadKnobs,
   partitionCpus,
-  rpsKnobs,
+  RpsKnobs,
   workqueueKnobs,
 } from './knobs.ts';
 import { findManagers, IRQBALANCE, type Manager, type ManagersDeps } from './managers.ts';
@@ -65,6 +65,7 @@ export class InterruptMoves {
   readonly #deps: InterruptMovesDeps;
   readonly #mover: Mover;
   readonly #irqs: IrqKnobs;
+  readonly #rps: RpsKnobs;
   readonly #kthreads: KthreadKnobs;
   readonly #problemLog: ProblemLog<AgentMessages>;
   #searched: readonly Knob[] = [];
@@ -85,6 +86,7 @@ export class InterruptMoves {
     this.#deps = deps;
     this.#mover = new Mover({ ...deps, onForeign: (knob) => this.#foreign(knob) });
     this.#irqs = new IrqKnobs(deps);
+    this.#rps = new RpsKnobs(deps);
     this.#kthreads = new KthreadKnobs(deps);
     this.#problemLog = new ProblemLog(deps.log);
   }
@@ -186,7 +188,7 @@ export class InterruptMoves {
 
   #search(): Knob[] {
     this.#searchAt = this.#deps.now() + SEARCH_SECONDS;
-    return [...workqueueKnobs(this.#deps), ...rpsKnobs(this.#deps), ...this.#kthreads.scan()];
+    return [...workqueueKnobs(this.#deps), ...this.#rps.scan(), ...this.#kthreads.scan()];
   }
 
   /** The mask of new interrupts first, which those have. */

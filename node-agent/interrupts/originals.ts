@@ -34,7 +34,8 @@ const NOTHING: Saved = { knobs: new Map(), irqbalance: undefined };
 /**
  * What the kernel and irqbalance had before this agent, or an earlier one, changed it.
  *
- * Owner: the agent that changed a knob first. Age: of one boot. End: when the knob has its original again, or is gone.
+ * Owner: the agent that changed a knob first. Age: of one boot. End: when the knob has its original again, or is gone; of a
+ * queue whose interface may return from a pod, after MAX_AWAY others.
  */
 export class Originals extends StateFile<Saved> {
   /** @param bootId masks do not survive a reboot */

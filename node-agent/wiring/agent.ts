@@ -1,5 +1,5 @@
-import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
+import { apiAccess } from '../../kube/daemon-access.ts';
 import { ApiEventRecorder } from '../../kube/events.ts';
 import { AGENT } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';

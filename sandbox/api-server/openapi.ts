@@ -9,7 +9,7 @@ export type OpenApi = ReturnType<typeof createOpenApi>;
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta';
 const ROOT = '/openapi/v3';
 
-/** What test/sandbox/openapi/generate.ts wrote. @throws Error if it is missing; `npm run build` copies it */
+/** What test/sandbox/api-server/generate.ts wrote. @throws Error if it is missing; `npm run build` copies it */
 export async function readComponents(path: string): Promise<Components> {
   return JSON.parse(await readFile(path, 'utf8')) as Components;
 }

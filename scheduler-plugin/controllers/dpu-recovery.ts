@@ -37,6 +37,9 @@ type Migration = z.infer<typeof migration>;
 const isActive = ({ status }: Migration): boolean => !['Succeeded', 'Failed'].includes(status?.phase ?? '');
 const isOwn = ({ metadata }: Migration): boolean => metadata.labels?.[DPU_RECOVERY_LABEL] !== undefined;
 
+const migrationName = ({ metadata }: LostPod, { at }: DpuRestart): string =>
+  `plumbline-dpu-${metadata.uid}-${Date.parse(at) / 1000}`;
+
 /**
  * Asks KubeVirt to migrate VMs that lost their network: one at a time in each namespace, and each launcher once for each
  * restart. It remembers nothing: its migrations are in the API server, with a label and a name that says for what.
@@ -65,11 +68,11 @@ export class DpuRecovery {
     if (migrations.some((one) => isOwn(one) && isActive(one))) return;
     const instances = await this.#list(instancesPath(namespace), instance);
     const migrating = new Set(migrations.filter(isActive).map(({ spec }) => spec.vmiName));
-    const asked = new Set(migrations.map(({ metadata }) => metadata.name));
+    const requested = new Set(migrations.map(({ metadata }) => metadata.name));
     for (const pod of pods) {
       const launcher = recognizeLauncher(pod);
       const id = migrationName(pod, restart);
-      if (launcher.kind !== 'launcher' || migrating.has(launcher.vmi.name) || asked.has(id)) continue;
+      if (launcher.kind !== 'launcher' || migrating.has(launcher.vmi.name) || requested.has(id)) continue;
       const vmi = instances.find(({ metadata }) => metadata.uid === launcher.vmi.uid);
       if (vmi === undefined || !canMigrate(vmi, node)) continue;
       if (await this.#create(namespace, id, launcher.vmi, restart)) return;
@@ -88,12 +91,12 @@ export class DpuRecovery {
         spec: { vmiName: vmi.name },
       });
     } catch (err) {
-      if (!isAlreadyExists(err)) log.warn({ ...fields, err }, 'migrating a VM without a network failed; retrying');
+      if (!isAlreadyExists(err)) log.warn({ ...fields, err }, 'migrating a VM failed; retrying');
       return false;
     }
     const message = `Asked KubeVirt to migrate the VM: its network is lost since ${restartText(restart)}`;
     events.record(vmiObject(namespace, vmi), { type: 'Normal', reason: 'DPURecovery', message });
-    log.info(fields, 'asked KubeVirt to migrate a VM without a network');
+    log.info(fields, 'asked KubeVirt to migrate');
     return true;
   }
 
@@ -109,9 +112,6 @@ export class DpuRecovery {
     return list;
   }
 }
-
-const migrationName = ({ metadata }: LostPod, { at }: DpuRestart): string =>
-  `plumbline-dpu-${metadata.uid}-${Date.parse(at) / 1000}`;
 
 function canMigrate({ metadata, status }: z.infer<typeof instance>, node: string): boolean {
   if (metadata.deletionTimestamp != null || status.nodeName !== node) return false;

@@ -110,7 +110,7 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
       if (this.#options.active()) await this.#reconcile(node, loss);
       this.#problems.recovered();
     } catch (err) {
-      this.#problems.failed(err, 'checking the networks after a restart of a DPU failed; retrying', { node });
+      this.#problems.failed(err, 'checking networks failed; retrying', { node });
     }
     if (this.#losses.get(node) !== loss || loss.state === 'over') return;
     loss.timer = setTimeout(() => void this.#check(node, loss), CHECK_MILLISECONDS).unref();

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { hostname } from 'node:os';
-import { apiAccess } from '../../kube/api-access.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
+import { apiAccess } from '../../kube/daemon-access.ts';
 import { ApiEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';

@@ -79,7 +79,7 @@ async function startFreezingProxy(targetPort: number) {
   };
 }
 
-/** The rules of one watch are in kube/reflector-rules; open connections alone freeze in the faults. */
+/** The rules of one watch are in kube/reflector; open connections alone freeze in the faults. */
 describe('frozen connections to the API server', function () {
   this.timeout(300_000);
   const authority = createCertificateAuthority('frozen');

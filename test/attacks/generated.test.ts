@@ -15,11 +15,11 @@ import { createPodMutation, createPodValidation } from '../../webhook/pods/mutat
 import type { Review } from '../../webhook/review/admission-review.ts';
 import { createVmiMutation } from '../../webhook/vms/mutate-vmi.ts';
 import { createVmValidation } from '../../webhook/vms/validate-vm.ts';
-import { scriptedLists } from '../kube/scripted-api.ts';
+import { scriptedLists } from '../kube/scripted-api-stand-in.ts';
 import { silent } from '../support/logger.ts';
 import { collectGarbage, leastProcessorTime, processorTime, processorTimeOf } from '../support/processor-time.ts';
 import { answerReview, optionsOf, podVector, requestFor, vmiVector } from '../webhook/launcher-fixture.ts';
-import { attacksOn, WATCHED } from './hostile-objects.ts';
+import { attacksOn, WATCHED } from './hostile-objects-fixture.ts';
 
 const MAX_TASK_MILLISECONDS = 50;
 const MAX_REVIEW_MILLISECONDS = 100;

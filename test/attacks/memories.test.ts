@@ -6,7 +6,7 @@ import { createKubeClient } from '../../kube/api-transport.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { namespaceOf, onControlPlane, podOf } from '../real/control-plane.ts';
-import { type Installation, install } from '../real/install/installation.ts';
+import { type Installation, install } from '../real/install/installation-stage.ts';
 import { inParallel, readyNode, report, topologyOf } from '../real/scheduler/stage.ts';
 import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
 import { root } from '../support/bundles.ts';

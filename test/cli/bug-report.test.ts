@@ -7,10 +7,10 @@ import { collect } from '../../cli/bug-report/collect.ts';
 import { ownArguments, Redaction } from '../../cli/bug-report/redact.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { KubeError } from '../../kube/client.ts';
+import { NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';
 import { tempDirectories } from '../support/files.ts';
 import { useCluster } from './cluster-fixture.ts';
-import { createObjectsApi, type Objects } from './objects-api.ts';
-import { NOW, STATE_TABLE } from './state-table.ts';
+import { createObjectsApi, type Objects } from './objects-api-stand-in.ts';
 
 const LOG =
   '2026-11-01T10:00:00Z {"level":30,"namespace":"tenants","pod":"virt-launcher-fw-abcde","msg":"placed on n1"}\n' +

@@ -6,10 +6,10 @@ import type { Diagnosis } from '../../console/data/wire.ts';
 import { KINDS } from '../../console/server/kinds.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import { KubeError } from '../../kube/client.ts';
-import { listen } from '../console/events.ts';
+import { listen } from '../console/support.ts';
 import { listenOnLoopback } from '../real/processes.ts';
 import { useCluster } from './cluster-fixture.ts';
-import { startConsole } from './console-process.ts';
+import { startConsole } from './console-stage.ts';
 
 describe('plumbline console', function () {
   this.timeout(300_000);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { planLines } from '../../cli/interference/plan.ts';
 import { interferenceData, interferenceLines } from '../../cli/interference/run.ts';
 import type { DisturbedVm, InterferenceStatus } from '../../model/agent-status.ts';
-import { parseOutput } from './output-schema.ts';
+import { parseOutput } from '../support/output-schema.ts';
 
 const quiet: DisturbedVm = {
   namespace: 'demo',

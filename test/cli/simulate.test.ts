@@ -7,9 +7,9 @@ import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { parseOutput } from '../support/output-schema.ts';
 import { useCluster } from './cluster-fixture.ts';
-import { contradictedPrediction } from './contradicted-prediction.ts';
-import { parseOutput } from './output-schema.ts';
+import { contradictedPrediction } from './contradicted-prediction-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
 
 const GIB = 2 ** 30;

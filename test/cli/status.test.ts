@@ -3,8 +3,8 @@ import { readStatus } from '../../cli/status/read.ts';
 import { statusLines } from '../../cli/status/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { readVersions } from '../../cli/version/run.ts';
-import { createObjectsApi, type Objects } from './objects-api.ts';
-import { NODE, NOW, STATE_TABLE } from './state-table.ts';
+import { NODE, NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';
+import { createObjectsApi, type Objects } from './objects-api-stand-in.ts';
 
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
 const statusOf = (objects: Objects, namespace?: string) =>

@@ -11,9 +11,9 @@ import { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { eventually } from '../support/eventually.ts';
+import { parseOutput } from '../support/output-schema.ts';
 import { skipFor } from '../support/parts.ts';
 import { REPORT, useCluster } from './cluster-fixture.ts';
-import { parseOutput } from './output-schema.ts';
 import { PROGRAM } from './run.ts';
 
 const plain = (width = Number.POSITIVE_INFINITY) => ({

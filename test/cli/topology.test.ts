@@ -3,8 +3,8 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { topologyData } from '../../cli/topology/machine.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
+import { parseOutput } from '../support/output-schema.ts';
 import { needs } from '../support/parts.ts';
-import { parseOutput } from './output-schema.ts';
 import { buildCli, plumbline } from './run.ts';
 
 /** A sysfs of two NUMA nodes of two cores of two threads, with a NIC on the second one and a bond over it. */

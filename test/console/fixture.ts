@@ -23,8 +23,8 @@ import type { PodShape } from '../../model/shapes.ts';
 import { createExplainer } from '../../scheduler-plugin/extender/explain.ts';
 import { type ExtenderFixture, type ExtenderUnderTest, extenderOf } from '../scheduler-plugin/extender-fixture.ts';
 import { silent } from '../support/logger.ts';
-import { inventNode, launcher } from './cluster.ts';
-import { createMemoryApi, type MemoryApi } from './memory-api.ts';
+import { inventNode, launcher } from './cluster-fixture.ts';
+import { createMemoryApi, type MemoryApi } from './memory-api-stand-in.ts';
 
 interface NodeState {
   /** The status of its DPUReady condition. */

@@ -3,8 +3,8 @@ import { type IncomingHttpHeaders, request } from 'node:http';
 import { KINDS } from '../../console/server/kinds.ts';
 import type { AskExtender } from '../../console/server/questions.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
-import { type Listener, listen } from './events.ts';
 import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
+import { type Listener, listen } from './support.ts';
 
 interface Answer {
   readonly status: number;

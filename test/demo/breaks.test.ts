@@ -32,7 +32,7 @@ import {
   VALIDATING_WEBHOOKS,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
-import { shell } from '../cli/remedy-commands.ts';
+import { shell } from '../diagnosis/remedy-commands-fixture.ts';
 import { needs } from '../support/parts.ts';
 import { type Break, LANES, LAST } from './outages/breaks.ts';
 import { type OutageStage, startOutageStage } from './outages/stage.ts';

@@ -129,28 +129,6 @@ describe('the demo', function () {
     assert.deepEqual(leftovers(), []);
   });
 
-  it('--write-kubeconfig: neither overwrites nor removes a file that exists, or a link', () => {
-    const folder = temp();
-    const config = join(folder, 'config');
-    writeFileSync(config, 'mine');
-    symlinkSync(config, join(folder, 'link'));
-    symlinkSync(join(folder, 'nothing'), join(folder, 'dangling'));
-    for (const [flag, name, message] of [
-      ['--keep', 'config', /config exists, and is not overwritten/],
-      ['--keep', 'link', /link exists, and is not overwritten/],
-      ['--keep', 'dangling', /dangling exists, and is not overwritten/],
-      ['--keep', 'missing/config', /cannot create .*missing\/config: ENOENT/],
-      ['--json', 'new', /--write-kubeconfig needs --keep or --console/],
-    ] as const) {
-      const args = [join(root, 'dist/plumbline.mjs'), 'demo', flag, '--write-kubeconfig', join(folder, name)];
-      const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
-      assert.equal(status, 2, name);
-      assert.match(stderr, message);
-    }
-    assert.equal(readFileSync(config, 'utf8'), 'mine');
-    assert.deepEqual(readdirSync(folder).sort(), ['config', 'dangling', 'link']);
-  });
-
   it('--write-kubeconfig: replaces that of a demo which was killed, and not that of one which runs', async () => {
     const listener = createServer().listen(0, '127.0.0.1');
     await once(listener, 'listening');
@@ -260,7 +238,7 @@ describe('the demo', function () {
   });
 
   it('fails if any one daemon is replaced by a process that is ready and does nothing', async () => {
-    const program = join(import.meta.dirname, 'pretends.cjs');
+    const program = join(import.meta.dirname, 'daemon-stand-in.cjs');
     const installations = DAEMONS.map((daemon) => installationWith(daemon, program));
     const outcomes = await Promise.all(
       installations.map((directory) => run(process.execPath, join(directory, 'dist/plumbline.mjs'), 'demo', '--json')),

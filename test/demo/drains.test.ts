@@ -3,7 +3,7 @@ import type { DrainedVm } from '../../diagnosis/drain.ts';
 import { createRandom, type Random } from '../lab/random.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { until } from '../support/until.ts';
-import { randomMachine, randomNodes } from './drains/random-cluster.ts';
+import { randomMachine, randomNodes } from './drains/cluster-fixture.ts';
 import { type DrainStage, NAMESPACE, startDrainStage } from './drains/stage.ts';
 
 /** Clusters of these nodes, and the fillings of each with other VMs. */

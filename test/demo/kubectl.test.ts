@@ -6,9 +6,9 @@ import { basename, join } from 'node:path';
 import { createEmbeddedCluster } from '../../cli/demo/cluster.ts';
 import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { root } from '../support/bundles.ts';
+import { readBlocks } from '../support/guide-blocks.ts';
 import { kubectls, needs } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { readBlocks } from './guide-blocks.ts';
 import { type OutageStage, startOutageStage } from './outages/stage.ts';
 
 const PAGES = [

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
+import { type GuideBlock, readBlocks } from '../support/guide-blocks.ts';
 import { needs, skipWithout } from '../support/parts.ts';
-import { type GuideBlock, readBlocks } from './guide-blocks.ts';
 
 const CONNECT = 'docs/tasks/connect-networks.md';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { root } from '../support/bundles.ts';
-import { trackedFiles } from './tracked-files.ts';
+import { trackedFiles } from './support.ts';
 
 const markdown = (folder: string, recursive = false) =>
   readdirSync(join(root, folder), { recursive, encoding: 'utf8' })

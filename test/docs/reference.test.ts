@@ -6,7 +6,7 @@ import * as names from '../../model/names.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
 import type { WebhookLogger } from '../../webhook/telemetry/log-messages.ts';
 import { root } from '../support/bundles.ts';
-import { trackedFiles } from './tracked-files.ts';
+import { trackedFiles } from './support.ts';
 
 const FOLDER = 'docs/reference';
 const textOf = (page: string) => readFileSync(join(root, FOLDER, page), 'utf8');
@@ -95,9 +95,9 @@ describe(`${FOLDER}/log-messages.md`, () => {
     assert.deepEqual(around, []);
   });
 
-  it('has at most 1,200 words', () => {
+  it('has at most 1,250 words', () => {
     const words = textOf('log-messages.md').split(/\s+/).length;
-    assert.ok(words <= 1200, `${words} words`);
+    assert.ok(words <= 1250, `${words} words`);
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import { root } from '../support/bundles.ts';
-import { trackedFiles } from './tracked-files.ts';
+import { trackedFiles } from './support.ts';
 
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
 /** The sources that refuse nodes, with their texts for kube-scheduler. */

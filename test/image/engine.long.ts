@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import packageJson from '../../package.json' with { type: 'json' };
 import { IMAGES } from '../../packaging/images/assemble.ts';
 import { needs, skipFor } from '../support/parts.ts';
-import { HERE, type ImageArchitecture, THERE } from './bases.ts';
-import { type BuiltImage, createEngine, type Engine } from './engine.ts';
+import { HERE, type ImageArchitecture, THERE } from './bases-fixture.ts';
+import { type BuiltImage, createEngine, type Engine } from './engine-stage.ts';
 
 const run = promisify(execFile);
 const NAMES = Object.keys(IMAGES);

@@ -1,96 +1,66 @@
 import { dirname } from 'node:path';
-import { type Import, readImports } from './graph.ts';
-import { CIRCLES_ALLOWED, type ImportRule, RULES } from './rules.ts';
+import { cruise, type ICruiseResult } from 'dependency-cruiser';
+import { forbiddenImports } from './forbidden.ts';
+import type { ImportRule } from './rules.ts';
 
-/** Every import of the repository that breaks a rule, and every circle of folders; tests may contain circles. */
-export function faultsIn(root: string): string[] {
-  const tops = RULES.filter(({ may }) => may !== undefined).map(({ folder }) => folder);
-  const imports = readImports(root, tops);
-  const strict = imports.filter(({ file }) => !CIRCLES_ALLOWED.some((folder) => file.startsWith(`${folder}/`)));
-  const circles = cycles(strict).flatMap((circle) => [
-    `these folders import each other in a circle: ${circle.folders.join(', ')}`,
-    ...circle.imports.map((text) => `  ${text}`),
-  ]);
-  return [...forbidden(imports, RULES), ...circles];
+interface Import {
+  readonly from: string;
+  readonly to: string;
 }
 
-/** The imports that break a rule, each with the rule; no text appears twice. */
-export function forbidden(imports: readonly Import[], rules: readonly ImportRule[]): string[] {
-  const faults = imports.flatMap((one) =>
-    rules
-      .filter(({ folder }) => one.file.startsWith(`${folder}/`))
-      .map((rule) => breach(one, rule, rule === innermost(one.file, rules)))
-      .filter((fault) => fault !== undefined)
-      .map((fault) => `${one.file} imports ${one.target}: ${fault}`),
+/** Top folders whose folders may import each other in a circle. */
+const CIRCLES_ALLOWED: readonly string[] = ['test'];
+
+/** Every import below the root that breaks a rule, and every circle of files or folders. */
+export async function faultsIn(root: string, rules: readonly ImportRule[]): Promise<string[]> {
+  const tops = rules.filter(({ folder, may }) => may !== undefined && !folder.includes('/'));
+  const result = await cruise(
+    tops.map(({ folder }) => folder),
+    {
+      baseDir: root,
+      ruleSet: { forbidden: forbiddenImports(rules) },
+      validate: true,
+      tsPreCompilationDeps: true,
+      doNotFollow: { path: 'node_modules' },
+    },
+    { conditionNames: ['import', 'node', 'default', 'types'], exportsFields: ['exports'] },
   );
-  return [...new Set(faults)];
-}
-
-/** The rule of the innermost folder around the file that defines imports from other folders. */
-function innermost(file: string, rules: readonly ImportRule[]): ImportRule | undefined {
-  return rules
-    .filter(({ folder, may }) => may !== undefined && file.startsWith(`${folder}/`))
-    .reduce<ImportRule | undefined>((a, b) => (a && a.folder.length > b.folder.length ? a : b), undefined);
-}
-
-function breach({ file, target, isPackage }: Import, rule: ImportRule, decides: boolean): string | undefined {
-  const { folder, may, packages, floors } = rule;
-  if (isPackage)
-    return packages === undefined || packages.includes(target)
-      ? undefined
-      : `${folder}/ may import the packages ${packages.join(', ')} only`;
-  if (target.startsWith(`${folder}/`)) return floors && breachOfFloors(folder, floors, file, target);
-  if (!decides || may === undefined || may === '*' || target === 'package.json') return undefined;
-  if (may.some((other) => target.startsWith(`${other}/`))) return undefined;
-  return `${folder}/ may import ${may.length === 0 ? 'nothing of ours' : may.map((other) => `${other}/`).join(', ')} only`;
-}
-
-function breachOfFloors(folder: string, floors: readonly string[], file: string, target: string): string | undefined {
-  const [from, to] = [childOf(folder, file), childOf(folder, target)];
-  if (from === to) return undefined;
-  const [high, low] = [from, to].map((child) => floors.findIndex((names) => names.split(' ').includes(child)));
-  if (high === undefined || high < 0) return `${folder}/${from} is on no floor of ${folder}/`;
-  if (low === undefined || low < 0) return `${folder}/${to} is on no floor of ${folder}/`;
-  return low < high ? undefined : `the floors of ${folder}/ are ${floors.join(' < ')}`;
-}
-
-/** The folder directly in `folder` that the file is in, or '.'. */
-function childOf(folder: string, file: string): string {
-  const rest = file.slice(folder.length + 1).split('/');
-  return rest.length === 1 ? '.' : (rest[0] ?? '.');
-}
-
-/** Folders that import each other in a circle, each circle once: its folders and the imports between them. */
-export function cycles(imports: readonly Import[]): { folders: string[]; imports: string[] }[] {
-  const edges = new Map<string, Set<string>>();
-  const between = imports
-    .filter(({ isPackage }) => !isPackage)
-    .map(({ file, target }) => ({ from: dirname(file), to: dirname(target), text: `${file} imports ${target}` }))
-    .filter(({ from, to }) => from !== to);
-  for (const { from, to } of between) edges.set(from, (edges.get(from) ?? new Set()).add(to));
-  const reach = new Map([...edges.keys()].map((folder) => [folder, reachable(folder, edges)]));
-  const inCircle = [...edges.keys()].filter((folder) => reach.get(folder)?.has(folder)).sort();
-  const circles = new Set(
-    inCircle.map((folder) =>
-      inCircle.filter((other) => reach.get(folder)?.has(other) && reach.get(other)?.has(folder)).join(' '),
-    ),
-  );
-  return [...circles].map((names) => {
-    const folders = names.split(' ');
-    const within = between.filter(({ from, to }) => folders.includes(from) && folders.includes(to));
-    return { folders, imports: within.map(({ text }) => text) };
+  const { modules, summary } = result.output as ICruiseResult;
+  const broken = summary.violations.map(({ rule, from, to, cycle }) => {
+    const path = cycle === undefined ? to : cycle.map(({ name }) => name).join(', which imports ');
+    return `${from} imports ${path}: ${rule.name}`;
   });
+  const imports = modules.flatMap(({ source, dependencies }) =>
+    dependencies
+      .filter(({ dependencyTypes }) => dependencyTypes.includes('local'))
+      .map(({ resolved }) => ({ from: source, to: resolved })),
+  );
+  const strict = imports.filter(({ from }) => !CIRCLES_ALLOWED.some((folder) => from.startsWith(`${folder}/`)));
+  return [...new Set([...broken, ...folderCircles(strict)])];
 }
 
-function reachable(start: string, edges: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
-  const seen = new Set<string>();
+/** Imports between folders that import each other in a circle; dependency-cruiser overlooks a folder in the other one. */
+function folderCircles(imports: readonly Import[]): string[] {
+  const between = imports.filter(({ from, to }) => dirname(from) !== dirname(to));
+  const targets = new Map<string, Set<string>>();
+  for (const { from, to } of between) {
+    targets.set(dirname(from), (targets.get(dirname(from)) ?? new Set()).add(dirname(to)));
+  }
+  const reach = new Map([...targets.keys()].map((folder) => [folder, reachable(folder, targets)]));
+  return between
+    .filter(({ from, to }) => reach.get(dirname(to))?.has(dirname(from)))
+    .map(({ from, to }) => `${from} imports ${to}: circle of folders`);
+}
+
+function reachable(start: string, targets: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
+  const folders = new Set<string>();
   const open = [start];
   for (let folder = open.pop(); folder !== undefined; folder = open.pop()) {
-    for (const next of edges.get(folder) ?? []) {
-      if (seen.has(next)) continue;
-      seen.add(next);
-      open.push(next);
+    for (const target of targets.get(folder) ?? []) {
+      if (folders.has(target)) continue;
+      folders.add(target);
+      open.push(target);
     }
   }
-  return seen;
+  return folders;
 }

@@ -80,6 +80,3 @@ export const RULES: readonly ImportRule[] = [
   { folder: 'bench', may: '*' },
   { folder: 'test', may: '*' },
 ];
-
-/** Top folders whose folders may still import each other in a circle; everywhere else that is a fault. */
-export const CIRCLES_ALLOWED: readonly string[] = ['test'];

@@ -1,213 +1,492 @@
 import assert from 'node:assert/strict';
+import { mock } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import * as z from 'zod';
 import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
-import { type PagesOptions, pagesOf } from '../../kube/list-pages.ts';
-import { type Change, createReflector } from '../../kube/reflector.ts';
-import { node as nodeSchema } from '../../kube/resources.ts';
-import { lines } from '../../kube/watch-stream.ts';
-import { monotonicSeconds, sleep } from '../../runtime/time.ts';
-import { eventually } from '../support/eventually.ts';
-import { silent } from '../support/logger.ts';
-import { processorTimeOf } from '../support/processor-time.ts';
-import { startApi } from './api-fixture.ts';
+import { type Change, cacheProblem, createReflector, type ReflectorOptions } from '../../kube/reflector.ts';
+import { unreadableObjects } from '../../runtime/metrics.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
+import { recordingLogger } from '../support/logger.ts';
 
-const NODES = '/api/v1/nodes';
-const node = (name: string, labels: Record<string, string> = {}) => ({
-  apiVersion: 'v1',
-  kind: 'Node',
-  metadata: { name, labels },
-});
-describe('a reflector', () => {
-  it('lists in pages, watches, and resumes after the server was down without missing a change', async () => {
-    const api = await startApi({ history: 20, bookmarkSeconds: 0.2 });
-    const running = new AbortController();
-    const changes: Change<string>[] = [];
-    for (let i = 0; i < 503; i++) await api.client.create(NODES, node(`n${i}`));
-    const reflector = createReflector({
-      client: api.client,
-      path: NODES,
-      schema: nodeSchema,
-      project: ({ metadata }) => metadata.labels?.['color'] ?? '',
-      onChange: (change) => changes.push(change),
-      log: silent,
-      now: monotonicSeconds,
-    });
-    void reflector.run(running.signal);
-    await reflector.whenSynced;
-    assert.equal(reflector.items.size, 503);
-    await api.client.create(NODES, node('late', { color: 'red' }));
-    await eventually(() => reflector.items.get('late') === 'red', 'the new node');
-    const blue = { metadata: { labels: { color: 'blue' } } };
-    await api.client.patch(`${NODES}/late`, 'application/merge-patch+json', blue);
-    await eventually(() => reflector.items.get('late') === 'blue', 'the change');
-    await api.client.delete(`${NODES}/late`);
-    await eventually(() => !reflector.items.has('late'), 'the deletion');
-    const ofLate = changes.filter(({ key }) => key === 'late').map(({ before, after }) => [before, after]);
-    assert.deepEqual(ofLate, [
-      [undefined, 'red'],
-      ['red', 'blue'],
-      ['blue', undefined],
-    ]);
+const PATH = '/apis/example.org/v1/things';
+const thing = (name: string, color = 'red', resourceVersion = '1') => ({ metadata: { name, resourceVersion }, color });
+const schema = z.object({ metadata: z.object({ name: z.string() }), color: z.string() });
+const missing = () => new KubeError(404, 'NotFound', 'the kind is not installed');
+const expired = () => new KubeError(410, 'Expired', 'too old resource version');
+const broken = () => new KubeError(500, 'InternalError', 'etcd has no leader');
 
-    await api.server.stop();
-    await sleep(0.2);
-    assert.ok(reflector.items.has('n0'), 'the last copy stays');
-    await api.server.start();
-    // More changes than the server remembers: the old version has expired, and a new list must find them.
-    for (let i = 0; i < 40; i++) await api.client.create(NODES, node(`more-${i}`));
-    await api.client.delete(`${NODES}/n0`);
-    await eventually(() => reflector.items.size === 542 && !reflector.items.has('n0'), 'the new list');
-    running.abort();
-    await api.stop();
-  }).timeout(300_000);
-});
-describe('a reflector of many objects', () => {
-  it('processes thousands of them in slices', async () => {
-    const items = Array.from({ length: 5000 }, (_, i) => ({ metadata: { name: `n${i}`, resourceVersion: '1' } }));
-    const client = {
-      get: async () => ({ metadata: { resourceVersion: '9' }, items }),
-      watch: () => new Promise(() => undefined),
-    } as unknown as KubeClient;
-    let turns = 0;
-    let ended = false;
-    const turn = () => {
-      turns++;
-      if (!ended) setImmediate(turn);
-    };
-    setImmediate(turn);
+/** A watch that a test feeds and ends. */
+class Watch {
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly #waiting: { resolve: (result: IteratorResult<Buffer>) => void; reject: (error: Error) => void }[] = [];
+
+  constructor(query: Readonly<Record<string, unknown>>, signal: AbortSignal | undefined) {
+    this.query = query;
+    signal?.addEventListener('abort', () => this.fail(signal.reason as Error), { once: true });
+  }
+
+  send(type: string, object: object): void {
+    this.write(`${JSON.stringify({ type, object })}\n`);
+  }
+
+  write(text: string): void {
+    this.#waiting.shift()?.resolve({ value: Buffer.from(text), done: false });
+  }
+
+  end(): void {
+    this.#waiting.shift()?.resolve({ value: undefined, done: true });
+  }
+
+  fail(error: Error): void {
+    this.#waiting.shift()?.reject(error);
+  }
+
+  readonly stream: AsyncIterable<Uint8Array> = {
+    [Symbol.asyncIterator]: () => ({
+      next: () => new Promise<IteratorResult<Buffer>>((resolve, reject) => this.#waiting.push({ resolve, reject })),
+    }),
+  };
+}
+
+/** Enough turns of the event loop for every promise that does not wait for a timer. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 20; i++) await setImmediate();
+}
+
+describe('the rules of a reflector', () => {
+  let second: number;
+  let stop: AbortController;
+  /** The answer to the next list: objects, or an error. */
+  let listed: readonly object[] | null | Error;
+  /** The answers to the next watches, where they are refused. */
+  let refusals: Error[];
+  let lists: Readonly<Record<string, unknown>>[];
+  let watches: Watch[];
+  let changes: Change<string>[];
+  let lines: Record<string, unknown>[];
+
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    second = 0;
+    stop = new AbortController();
+    listed = [];
+    refusals = [];
+    lists = [];
+    watches = [];
+    changes = [];
+  });
+  afterEach(async () => {
+    stop.abort();
+    await settle();
+    mock.timers.reset();
+  });
+
+  const client = {
+    async get(_path: string, { query = {} }: RequestOptions = {}) {
+      lists.push(query);
+      if (listed instanceof Error) throw listed;
+      return { metadata: { resourceVersion: `list-${lists.length}` }, items: listed };
+    },
+    async watch(_path: string, { query = {}, signal }: RequestOptions = {}) {
+      const refusal = refusals.shift();
+      if (refusal !== undefined) throw refusal;
+      const watch = new Watch(query, signal);
+      watches.push(watch);
+      return watch.stream;
+    },
+  } as unknown as KubeClient;
+
+  const start = async (more: Partial<ReflectorOptions<typeof schema, string>> = {}) => {
+    const recording = recordingLogger();
+    ({ lines } = recording);
     const reflector = createReflector({
       client,
-      path: NODES,
-      schema: nodeSchema,
-      project: ({ metadata }) => metadata.name ?? '',
-      onChange: () => {
-        const until = performance.now() + 0.02;
-        while (performance.now() < until);
-      },
-      log: silent,
-      now: monotonicSeconds,
+      path: PATH,
+      schema,
+      project: ({ color }) => color,
+      onChange: (change) => changes.push(change),
+      log: recording.log,
+      now: () => second,
+      ...more,
     });
-    void reflector.run(AbortSignal.timeout(60_000));
-    await reflector.whenSynced;
-    ended = true;
-    assert.ok(turns >= 8, `others had ${turns} turns`);
-  });
-});
-describe('lines of a watch', () => {
-  const chunks = async function* (text: string, size: number) {
-    const bytes = Buffer.from(text);
-    for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+    const running = reflector.run(stop.signal);
+    await settle();
+    return { reflector, running };
   };
-  const all = async (stream: AsyncIterable<Uint8Array>, longest = 1000) => {
-    const keys: string[] = [];
-    for await (const line of lines(stream, longest)) keys.push(line);
-    return keys;
+  const pass = async (seconds: number) => {
+    second += seconds;
+    mock.timers.tick(seconds * 1000);
+    await settle();
   };
+  const send = async (type: string, object: object) => {
+    watches.at(-1)?.send(type, object);
+    await settle();
+  };
+  const unreadable = async () =>
+    (await unreadableObjects.get()).values.find(({ labels }) => labels.kind === 'things')?.value;
+  const warnings = () => lines.filter(({ level }) => Number(level) >= 40);
 
-  it('are joined across chunks, including characters of several bytes', async () => {
-    for (const size of [1, 2, 3, 7, 100]) {
-      assert.deepEqual(await all(chunks('{"a":"ä€"}\n\n{"b":1}\nrest', size)), ['{"a":"ä€"}', '{"b":1}']);
-    }
-  });
-  it('are counted from their own start, and one byte above the limit is refused', async () => {
-    const parts = async function* (...texts: string[]) {
-      for (const part of texts) yield Buffer.from(part);
-    };
-    assert.deepEqual(await all(parts('abcdefgh\nab', 'cd\n'), 4), ['abcdefgh', 'abcd']);
-    await assert.rejects(all(parts('abcdefgh\nab', 'cde'), 4), { status: 0, reason: 'TooLarge' });
-  });
-  it('take time in proportion to their length, for any number of chunks', async () => {
-    const read = (length: number) => processorTimeOf(() => all(chunks(`${'x'.repeat(length)}\n`, 16), 1e9));
-    await read(100_000);
-    const [once, tenfold] = [await read(400_000), await read(4_000_000)];
-    assert.ok(tenfold < 40 * Math.max(once, 5), `${once} ms and ${tenfold} ms`);
-  });
-});
-
-const MIB = 1024 * 1024;
-/** A list of objects with these sizes, which answers like the API server and records all requests. */
-function listOf(sizes: readonly number[]) {
-  const requests: { limit: number; from: number; largest: number }[] = [];
-  const get = async (_path: string, { query = {}, largest = 0 }: RequestOptions = {}) => {
-    const [limit, from] = [Number(query['limit']), Number(query['continue'] ?? 0)];
-    requests.push({ limit, from, largest });
-    const items = sizes.slice(from, from + limit);
-    if (items.reduce((sum, size) => sum + size, 0) > largest) throw new KubeError(0, 'TooLarge', 'too large');
-    const next = from + limit < sizes.length ? String(from + limit) : '';
-    return { metadata: { resourceVersion: '7', continue: next }, items };
-  };
-  return { client: { get } as PagesOptions['client'], requests };
-}
-const listAll = async (client: PagesOptions['client'], page: number) => {
-  const all: unknown[] = [];
-  for await (const { items } of pagesOf({ client, path: '/x', page })) all.push(...(items ?? []));
-  return all;
-};
-describe('the pages of a list', () => {
-  it('shrink to a quarter if one is too large, and grow again to half of it, later to all of it', async () => {
-    const { client, requests } = listOf([...Array(16).fill(MIB / 4), ...Array(100).fill(1)]);
-    assert.equal((await listAll(client, 16)).length, 116);
-    const limits = requests.map(({ limit }) => limit);
-    assert.deepEqual(limits.slice(0, 5), [16, 4, 8, 8, 8]);
-    assert.equal(Math.max(...limits.slice(1)), 16);
-    assert.equal(limits.indexOf(16, 1), 5, `${limits}`);
+  it('lists pages of 500 objects and watches, both with the selectors', async () => {
+    await start({ query: { labelSelector: 'a=b', fieldSelector: 'spec.nodeName=n1' } });
+    const selectors = { labelSelector: 'a=b', fieldSelector: 'spec.nodeName=n1' };
+    assert.deepEqual(lists, [{ ...selectors, limit: 500, continue: undefined }]);
+    const { timeoutSeconds: _, ...query } = watches[0]?.query ?? {};
+    assert.deepEqual(query, { ...selectors, resourceVersion: 'list-1', allowWatchBookmarks: true });
   });
 
-  it('may have 16 MiB with one object, otherwise 2 MiB', async () => {
-    const { client, requests } = listOf([15 * MIB, 1]);
-    assert.deepEqual(await listAll(client, 4), [15 * MIB, 1]);
+  it('treats a list without items, as Go writes it, as empty', async () => {
+    listed = null;
+    const { reflector } = await start();
+    assert.ok(reflector.synced);
+    assert.deepEqual([[...reflector.items], warnings()], [[], []]);
+  });
+
+  it('reports each change with the state before it, and no deletion of an unknown object', async () => {
+    listed = [thing('a')];
+    await start();
+    await send('MODIFIED', thing('a', 'blue', '2'));
+    await send('DELETED', thing('a', 'blue', '3'));
+    await send('DELETED', thing('unknown', 'blue', '4'));
+    assert.deepEqual(changes, [
+      { key: 'a', before: undefined, after: 'red' },
+      { key: 'a', before: 'red', after: 'blue' },
+      { key: 'a', before: 'blue', after: undefined },
+    ]);
+    assert.deepEqual(warnings(), [], 'a deleted object needs no shape');
+  });
+
+  it('counts an object of an unexpected shape as deleted, in a metric, and logs one line without its texts', async () => {
+    listed = [thing('a')];
+    const wide = z.object({
+      metadata: z.object({ name: z.string() }),
+      color: z.string(),
+      labels: z.record(z.string(), z.boolean()).optional(),
+    });
+    const { reflector } = await start({ schema: wide });
+    const labels = { '\u001b]0;\ud800': 'x', ['k'.repeat(1e6)]: 'x', plain: 'x' };
+    await send('MODIFIED', { ...thing('a', 'blue', '2'), labels });
+    await send('MODIFIED', { ...thing('a', 'blue', '3'), labels });
+    assert.equal(reflector.items.size, 0);
+    assert.deepEqual(changes.at(-1), { key: 'a', before: 'red', after: undefined });
+    const expected = 'expected boolean, received string';
     assert.deepEqual(
-      requests.slice(0, 2).map(({ limit, largest }) => [limit, largest / MIB]),
+      warnings().map(({ msg, object, issues }) => [msg, object, issues]),
       [
-        [4, 2],
-        [1, 16],
+        [
+          'object ignored: it cannot be read',
+          'a',
+          `labels.*: ${expected}; labels.*: ${expected}; labels.plain: ${expected}`,
+        ],
       ],
     );
+    assert.equal(await unreadable(), 1);
+    await send('MODIFIED', thing('a', 'green', '4'));
+    assert.equal(reflector.items.get('a'), 'green');
+    assert.equal(await unreadable(), 0);
   });
 
-  it('fail for one object above 16 MiB, without a retry', async () => {
-    const { client, requests } = listOf([17 * MIB]);
-    await assert.rejects(listAll(client, 4), { reason: 'TooLarge' });
+  it('ignores what exceeds the budget of its namespace, and lists again once others have gone', async () => {
+    const inNamespace = (namespace: string, name: string, color: string) => ({
+      metadata: { namespace, name, resourceVersion: '2' },
+      color,
+    });
+    const [big, small] = ['x'.repeat(1000), 'red'];
+    listed = [...['a', 'b', 'c'].map((name) => inNamespace('greedy', name, big)), inNamespace('other', 'a', small)];
+    const { reflector } = await start({ budget: new TenantBudget(6000) });
+    const keys = () => [...reflector.items.keys()];
+    assert.deepEqual(keys(), ['greedy/a', 'other/a']);
+    assert.deepEqual([warnings().length, await unreadable()], [2, 2]);
+    second += 60;
+    await send('BOOKMARK', thing(''));
+    assert.equal(lists.length, 1, 'nothing has gone');
+    listed = listed.slice(1);
+    await send('DELETED', inNamespace('greedy', 'a', big));
+    await send('BOOKMARK', thing(''));
+    assert.deepEqual([keys(), lists.length], [['other/a', 'greedy/b'], 2]);
+    assert.equal(await unreadable(), 1);
+    await send('MODIFIED', inNamespace('greedy', 'b', 'y'.repeat(5000)));
+    assert.equal(reflector.items.get('greedy/b'), big, 'what grows too large keeps its place and its last form');
+  });
+
+  it('ignores an event without metadata, and continues the watch', async () => {
+    const { reflector } = await start();
+    await send('ADDED', { color: 'red' });
+    await send('ADDED', thing('a'));
+    assert.deepEqual([...reflector.items], [['a', 'red']]);
+    assert.deepEqual([warnings().map(({ msg }) => msg), watches.length], [['object ignored: it cannot be read'], 1]);
+  });
+
+  it('keeps an object on which the listener fails, logs the error, and announces its deletion', async () => {
+    listed = [thing('a')];
+    const { reflector } = await start({
+      onChange: (change) => {
+        if (change.after === 'blue') throw new RangeError('no such color');
+        changes.push(change);
+      },
+    });
+    await send('MODIFIED', thing('a', 'blue', '2'));
+    assert.equal(reflector.items.get('a'), 'blue');
     assert.deepEqual(
-      requests.map(({ limit }) => limit),
-      [4, 1],
+      warnings().map(({ msg, object }) => [msg, object]),
+      [['processing an object failed', 'a']],
     );
+    await send('DELETED', thing('a', 'blue', '3'));
+    assert.deepEqual(changes.at(-1), { key: 'a', before: 'blue', after: undefined });
   });
 
-  it('fail at once for any other error', async () => {
-    let calls = 0;
-    const get = async () => {
-      calls++;
-      throw new KubeError(403, 'Forbidden', 'no');
+  for (const [what, whenUnreadable, kept] of [
+    ['is absent', undefined, undefined],
+    ['has its last form', (_: unknown, before: string | undefined) => before, 'red'],
+    ['has its minimal form', (object: unknown) => (object as { key: string }).key, 'raw'],
+  ] as const) {
+    it(`tells the listener that an object ${what} which becomes unreadable or fails to be projected`, async () => {
+      listed = [thing('a'), thing('b')];
+      const project = ({ color }: { color: string }) => {
+        if (color === 'blue') throw new RangeError('no such color');
+        return color;
+      };
+      const { reflector } = await start({ project, ...(whenUnreadable && { whenUnreadable }) });
+      await send('MODIFIED', { metadata: { name: 'a', resourceVersion: '2' }, key: 'raw' });
+      await send('MODIFIED', { ...thing('b', 'blue', '3'), key: 'raw' });
+      assert.deepEqual(
+        changes.slice(-2),
+        ['a', 'b'].map((key) => ({ key, before: 'red', after: kept })),
+      );
+      assert.deepEqual([reflector.items.get('a'), await unreadable()], [kept, 2]);
+    });
+  }
+
+  it('lists again after a line of the watch that cannot be read, and skips a listed object without a name', async () => {
+    await start();
+    listed = [thing('a'), { metadata: { name: 7 } }];
+    watches[0]?.write('{"type":"ADDED","object":{"metadata":{"name":7}}}\n');
+    await settle();
+    await pass(0.5);
+    assert.deepEqual([lists.length, watches.at(-1)?.query['resourceVersion']], [2, 'list-2']);
+    assert.deepEqual(changes, [{ key: 'a', before: undefined, after: 'red' }]);
+  });
+
+  it('resumes from the last version that an event named', async () => {
+    const { reflector } = await start();
+    await send('ADDED', thing('a', 'red', '7'));
+    await send('BOOKMARK', {});
+    watches[0]?.end();
+    await settle();
+    assert.equal(watches[1]?.query['resourceVersion'], '7');
+    assert.deepEqual([lists.length, [...reflector.items.keys()], warnings()], [1, ['a'], []]);
+  });
+
+  for (const [random, seconds] of [
+    [0, 290],
+    [0.999_999, 435],
+  ] as const) {
+    it(`requests a watch of ${seconds} s with a random part of ${random}`, async () => {
+      const { mock: fixed } = mock.method(Math, 'random', () => random);
+      await start();
+      fixed.restore();
+      assert.equal(watches[0]?.query['timeoutSeconds'], seconds);
+    });
+  }
+
+  describe('without news', () => {
+    const passSeconds = async (seconds: number, each: () => void = () => undefined) => {
+      for (let i = 0; i < seconds; i++) {
+        each();
+        await pass(1);
+      }
     };
-    await assert.rejects(listAll({ get }, 4), { reason: 'Forbidden' });
-    assert.equal(calls, 1);
+
+    for (const [what, each] of [
+      ['brings nothing', () => undefined],
+      ['brings bytes but no complete event', () => watches[0]?.write(' ')],
+    ] as const) {
+      it(`lists again after 120 s in which the watch ${what}`, async () => {
+        await start();
+        await send('ADDED', thing('a', 'red', '7'));
+        await passSeconds(119, each);
+        assert.equal(watches.length, 1);
+        await passSeconds(1);
+        assert.deepEqual([watches.length, watches[1]?.query['resourceVersion'], lists.length], [2, 'list-2', 2]);
+        assert.deepEqual(warnings(), []);
+      });
+    }
+
+    it('lists again if a watch outlives its timeout by 30 s, whatever it brings', async () => {
+      await start();
+      const ends = Number(watches[0]?.query['timeoutSeconds']) + 30;
+      await passSeconds(ends - 1, () => watches[0]?.send('BOOKMARK', { metadata: { resourceVersion: '8' } }));
+      assert.equal(watches.length, 1);
+      await passSeconds(1);
+      assert.deepEqual([watches.length, watches[1]?.query['resourceVersion']], [2, 'list-2']);
+    });
   });
 
-  it('are requested with the query, the signal and the timeout of the caller', async () => {
-    const requests: unknown[] = [];
-    const { signal } = new AbortController();
-    const get = async (path: string, options: RequestOptions = {}) => {
-      requests.push([path, options]);
-      return { metadata: { resourceVersion: '7' }, items: null };
-    };
-    for await (const _ of pagesOf({
-      client: { get },
-      path: '/x',
-      query: { labelSelector: 'a=b' },
-      page: 10,
-      signal,
-      timeout: 7,
-    }));
-    const query = { labelSelector: 'a=b', limit: 10, continue: undefined };
-    assert.deepEqual(requests, [['/x', { signal, largest: 2 * MIB, timeout: 7, query }]]);
+  it('has a problem before its first list, and after 150 s without a list, an event or a bookmark', async () => {
+    listed = broken();
+    const { reflector } = await start();
+    const problem = () => cacheProblem({ things: reflector, fresh: { synced: true, lastHeard: second } }, second);
+    assert.equal(problem(), 'not synced yet: things');
+    listed = [];
+    await pass(1);
+    assert.equal(problem(), undefined);
+    listed = broken();
+    second += 150;
+    assert.equal(problem(), undefined);
+    second += 1;
+    assert.equal(problem(), 'no event or bookmark from the API server: things (2 min)');
+    await send('BOOKMARK', { metadata: { resourceVersion: '8' } });
+    assert.equal(problem(), undefined);
   });
 
-  it('have at least one object, and shrink again if they grew too far, then for twice as many pages', async () => {
-    const { client, requests } = listOf([...Array(4).fill(MIB * 1.5), ...Array(12).fill(1)]);
-    assert.equal((await listAll(client, 3)).length, 16);
-    assert.deepEqual(
-      requests.map(({ limit }) => limit),
-      [3, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2],
-    );
+  it('logs the text of an ERROR event, and resumes the watch', async () => {
+    await start();
+    await send('ERROR', { code: 500, message: 'no leader' });
+    assert.equal(warnings()[0]?.['reason'], `watch ${PATH}: no leader`);
+    await pass(0.5);
+    assert.deepEqual([watches.length, lists.length], [2, 1]);
+  });
+
+  it('keeps the time of the last event', async () => {
+    const { reflector } = await start();
+    assert.equal(reflector.lastHeard, 0);
+    await pass(5);
+    await send('ADDED', thing('a', 'red', '3'));
+    assert.equal(reflector.lastHeard, 5);
+    watches[0]?.end();
+    await settle();
+    await pass(1);
+    await send('ADDED', thing('b', 'red', '4'));
+    assert.equal(reflector.lastHeard, 5, 'the first events of a watch may be old');
+    await pass(1);
+    await send('ADDED', thing('c', 'red', '5'));
+    assert.equal(reflector.lastHeard, 7);
+  });
+
+  it('lists again without a wait or a warning if the version of the watch has expired', async () => {
+    listed = [thing('a'), thing('b')];
+    const { reflector } = await start();
+    listed = [thing('b', 'blue')];
+    await pass(1);
+    await send('ERROR', { code: 410 });
+    assert.equal(lists.length, 2);
+    assert.deepEqual([[...reflector.items], warnings()], [[['b', 'blue']], []]);
+    assert.ok(changes.some(({ key, before, after }) => key === 'a' && before === 'red' && after === undefined));
+    assert.equal(watches.at(-1)?.query['resourceVersion'], 'list-2');
+    assert.equal(lines.filter(({ msg }) => msg === 'synced').length, 1);
+  });
+
+  for (const [what, lose] of [
+    ['the version of each list has expired', () => send('ERROR', { code: 410 })],
+    ['each watch ends at once', async () => watches.at(-1)?.end()],
+  ] as const) {
+    it(`waits twice as long after each watch if ${what}, until an event arrives`, async () => {
+      await start();
+      for (const most of [0.5, 1, 2]) {
+        const before = watches.length;
+        await lose();
+        await settle();
+        assert.equal(watches.length, before, `at ${most} s`);
+        await pass(most);
+        assert.equal(watches.length, before + 1);
+      }
+      assert.equal(warnings()[0]?.['reason'], 'the watch ended at once');
+      await send('BOOKMARK', { metadata: { resourceVersion: '9' } });
+      const before = watches.length;
+      await pass(1);
+      await lose();
+      await settle();
+      assert.equal(watches.length, before + 1);
+    });
+  }
+
+  it('keeps its objects through failures and waits twice as long after each, until an event arrives', async () => {
+    listed = [thing('a')];
+    const { reflector } = await start();
+    refusals = [broken(), broken(), broken(), expired()];
+    watches[0]?.end();
+    await settle();
+    for (const seconds of [0.5, 1, 2]) await pass(seconds);
+    const waits = () =>
+      lines.filter(({ msg }) => msg === 'waiting to list or watch again').map(({ waitSeconds }) => Number(waitSeconds));
+    assert.equal(waits().length, 4);
+    for (const [i, wait] of waits().entries()) {
+      assert.ok(wait >= 0.25 * 2 ** i && wait <= 0.5 * 2 ** i, `wait ${i + 1} is ${wait} s`);
+    }
+    assert.deepEqual([[...reflector.items], lists.length], [[['a', 'red']], 1]);
+    await pass(4);
+    await pass(8);
+    assert.equal(lists.length, 2, 'the version had expired');
+    await send('BOOKMARK', thing(''));
+    refusals = [broken()];
+    watches.at(-1)?.end();
+    await settle();
+    const last = Number(waits().at(-1));
+    assert.ok(last <= 0.5, `the wait after an event is ${last} s`);
+  });
+
+  it('logs an outage when it begins and when it ends', async () => {
+    await start();
+    refusals = Array.from({ length: 1000 }, broken);
+    watches.at(-1)?.end();
+    await settle();
+    for (let i = 0; i < 10; i++) await pass(10);
+    refusals = [];
+    await pass(30);
+    await send('BOOKMARK', { metadata: { resourceVersion: '9' } });
+    const logged = lines.filter(({ level }) => Number(level) >= 30).map(({ msg }) => msg);
+    const failed = 'list or watch failed; keeping the cache and retrying';
+    assert.deepEqual([logged.length, logged.slice(-2)], [3, [failed, 'recovered']]);
+  });
+
+  it('ends with the signal, without a warning', async () => {
+    const { running } = await start();
+    stop.abort();
+    await running;
+    assert.deepEqual([warnings(), watches.length], [[], 1]);
+  });
+
+  describe('of an optional kind', () => {
+    it('counts as empty and lists again every 30 s while it is not installed', async () => {
+      listed = missing();
+      const { reflector } = await start({ optional: true });
+      assert.deepEqual([reflector.synced, reflector.items.size, lists.length], [true, 0, 1]);
+      await pass(29.9);
+      assert.equal(lists.length, 1);
+      listed = [thing('a')];
+      await pass(0.1);
+      assert.deepEqual([lists.length, [...reflector.items]], [2, [['a', 'red']]]);
+      assert.deepEqual(warnings(), []);
+      assert.equal(reflector.lastHeard, 30);
+    });
+
+    it('loses its objects when it is uninstalled, and gets them back', async () => {
+      listed = [thing('a'), thing('b')];
+      const { reflector } = await start({ optional: true });
+      listed = missing();
+      refusals = [missing()];
+      await pass(1);
+      watches[0]?.end();
+      await settle();
+      assert.equal(reflector.items.size, 2, 'the watch alone was refused');
+      await pass(0.5);
+      assert.deepEqual(
+        changes.slice(2).map(({ key, before, after }) => [key, before, after]),
+        [
+          ['a', 'red', undefined],
+          ['b', 'red', undefined],
+        ],
+      );
+      assert.equal(reflector.items.size, 0);
+      listed = [thing('a', 'new')];
+      await pass(30);
+      assert.deepEqual([...reflector.items], [['a', 'new']]);
+    });
+  });
+
+  it('does not count a required kind that is not installed as empty', async () => {
+    listed = missing();
+    const { reflector } = await start();
+    assert.equal(reflector.synced, false);
+    assert.equal(warnings().length, 1);
   });
 });

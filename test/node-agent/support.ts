@@ -52,7 +52,7 @@ export interface StandIn {
   stop(): Promise<void>;
 }
 
-const STAND_IN = fileURLToPath(new URL('fixtures/ovs-stand-in.cjs', import.meta.url));
+const STAND_IN = fileURLToPath(new URL('ovs-stand-in.cjs', import.meta.url));
 
 /** Starts a real process with the name of an OVS daemon and the given number of threads in addition to Node's. */
 export async function startStandIn(name: string, threads: number, pidfile: string): Promise<StandIn> {

@@ -2,7 +2,7 @@ import { alignedCpus, isAligned } from '../../model/alignment.ts';
 import { podResourcesOf } from '../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION, launcherCpus, pinnedCpus } from '../../model/launcher/cpus.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../model/shapes.ts';
-import { alignmentOf, container, launcher } from '../model/admission/facts.ts';
+import { alignmentOf, container, launcher } from '../model/admission/fixture.ts';
 import { type Adapter, collect, differs, Skip, type Verdict } from './outcome.ts';
 
 interface Amounts {

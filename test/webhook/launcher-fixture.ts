@@ -21,7 +21,7 @@ import {
 import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
 
-export { localnet } from '../model/admission/facts.ts';
+export { localnet } from '../model/admission/fixture.ts';
 
 export interface TestPod {
   metadata: {

@@ -105,10 +105,10 @@ const nameOf = ({ metadata }: PodOfNode) => `${metadata.namespace}/${metadata.na
 function lostPods(pods: readonly PodOfNode[], last: LeaseLook | undefined): string[] {
   const restart = lastRestart(last?.lease);
   if (restart === undefined) return [];
-  return pods.filter((one) => isNetworkLost(networkMadeAt(one), restart)).map(nameOf);
+  return pods.filter((ofNode) => isNetworkLost(networkMadeAt(ofNode), restart)).map(nameOf);
 }
 
-function waitingNetworks(one: PodOfNode): DpuSighting['waiting'] {
-  const unconnected = dpuConnections(one.metadata.annotations ?? {}).filter(({ state }) => state !== 'Ready');
-  return unconnected.map((connection) => ({ ...connection, pod: nameOf(one) }));
+function waitingNetworks(ofNode: PodOfNode): DpuSighting['waiting'] {
+  const unconnected = dpuConnections(ofNode.metadata.annotations ?? {}).filter(({ state }) => state !== 'Ready');
+  return unconnected.map((connection) => ({ ...connection, pod: nameOf(ofNode) }));
 }

@@ -29,7 +29,7 @@ import { ApiError } from '../../../sandbox/api-server/errors.ts';
 import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { until } from '../../support/until.ts';
-import { PHYSNETS } from './random-cluster.ts';
+import { PHYSNETS } from './cluster-fixture.ts';
 
 export const NAMESPACE = 'demo';
 

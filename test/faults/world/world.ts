@@ -11,7 +11,7 @@ import {
   NETWORK_ATTACHMENT_DEFINITIONS,
   NODES as NODE_TYPE,
 } from '../../../sandbox/api-server/built-in-types.ts';
-import { startRealOvs } from '../../node-agent/real-ovs.ts';
+import { startRealOvs } from '../../node-agent/ovs-stage.ts';
 import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { isInstalled } from '../../support/parts.ts';

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { fuzzGate } from '../../native/fuzz.ts';
+import { fuzzGate } from '../../native/support.ts';
 import { type ForeignTarget, type Playable, playable } from '../engine.ts';
 import { admissionReview } from './admission-review.ts';
 import { cpuMask, cpuSet } from './cpus.ts';

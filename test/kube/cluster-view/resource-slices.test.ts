@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createResourceSliceReflector, RESOURCE_SLICES_PATH } from '../../../kube/cluster-view/resource-slices.ts';
 import { silent } from '../../support/logger.ts';
-import { scriptedLists, settle } from '../scripted-api.ts';
+import { scriptedLists, settle } from '../scripted-api-stand-in.ts';
 
 describe('the slices of the CPU driver of DRA', () => {
   it('mark the nodes with at least one of them', async () => {

@@ -15,7 +15,7 @@ import { DECISION_ANNOTATION, NUMA_AFFINITY_ANNOTATION } from '../../../model/na
 import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachments.ts';
 import type { NadFacts } from '../../../model/networks/nad.ts';
 import type { ResolvedNetwork } from '../../../model/networks/resolve.ts';
-import { brief, cluster, kind, localnet } from './facts.ts';
+import { brief, cluster, kind, localnet } from './fixture.ts';
 
 const EAST = 'physnet.plumbline.dev/east';
 /** A pod with CPUs of its own and these values of the annotations. */

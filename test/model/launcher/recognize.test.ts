@@ -9,7 +9,7 @@ import {
 } from '../../../model/launcher/recognize.ts';
 import { NETWORKS_ANNOTATION } from '../../../model/networks/attachments.ts';
 import type { ContainerShape, PodShape } from '../../../model/shapes.ts';
-import { CPU, container, launcher } from '../admission/facts.ts';
+import { CPU, container, launcher } from '../admission/fixture.ts';
 
 describe('recognition of a launcher', () => {
   const { pod } = launcher();

@@ -16,7 +16,7 @@ import {
   smtAffinity,
   withAlternatives,
 } from '../../../model/launcher/smt-affinity.ts';
-import { kind } from '../admission/facts.ts';
+import { kind } from '../admission/fixture.ts';
 
 const need = (key: string, operator: string, ...values: string[]): NodeRequirement => ({
   key,

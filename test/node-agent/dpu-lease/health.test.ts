@@ -33,7 +33,7 @@ describe('the host of a DPU whose Lease has another writer', () => {
     assert.match(events[0] ?? '', /^DPULeaseShared: ovnkube renews the DPU's Lease, too\. Use --dpu-lease observe/);
     assert.deepEqual(
       lines.map(({ msg }) => msg),
-      ['another program renews the DPU lease, too'],
+      ['DPU lease has another writer'],
     );
   });
 });

@@ -85,6 +85,24 @@ describe('work of a real kernel on owned CPUs', function () {
     await stage.end();
   });
 
+  it('packet steering of an interface that is renamed returns to its original', async () => {
+    const path = (nic: string) => join(directory, `sys/class/net/${nic}/queues/rx-0/rps_cpus`);
+    writeFileSync(path('veth0'), '2');
+    await start();
+    await stage.own('1');
+    assert.equal(read(path('veth0')), '1');
+    inNamespace('ip', 'link', 'set', 'veth0', 'down');
+    inNamespace('ip', 'link', 'set', 'veth0', 'name', 'renamed0');
+    await stage.later(12);
+    await stage.own('');
+    await stage.later(6);
+    assert.equal(read(path('renamed0')), '2');
+    writeFileSync(path('renamed0'), '0');
+    inNamespace('ip', 'link', 'set', 'renamed0', 'name', 'veth0');
+    inNamespace('ip', 'link', 'set', 'veth0', 'up');
+    await stage.end();
+  });
+
   it('threads of threaded NAPI leave them and return', async () => {
     const affinity = createAffinity();
     // A veth has NAPI only with GRO.

@@ -114,3 +114,79 @@ describe('the originals of what an agent has moved', () => {
     assert.match(stage.moves.status().problems.join(), /^nothing is moved until the originals can be saved/);
   });
 });
+
+describe('what is remembered of an interface', () => {
+  const stageAt = useStages();
+  const NIC = '/sys/class/net';
+  const rps = (nic: string) => `${NIC}/${nic}/queues/rx-0/rps_cpus`;
+  const SEARCH_SECONDS = 10;
+
+  it('follows it when it is renamed, and is not written to the one that has its name now', async () => {
+    const { kernel, start, own, later } = stageAt();
+    kernel.put(rps('eth0'), 'c');
+    kernel.put(rps('eth1'), '30');
+    await start();
+    await own('2-3');
+    assert.deepEqual([kernel.text(rps('eth0')), kernel.text(rps('eth1'))], ['f3', '30']);
+    kernel.rename(`${NIC}/eth0`, `${NIC}/lan0`);
+    kernel.rename(`${NIC}/eth1`, `${NIC}/eth0`);
+    await own('');
+    await later(6);
+    await later(SEARCH_SECONDS);
+    assert.deepEqual([kernel.text(rps('lan0')), kernel.text(rps('eth0'))], ['c', '30']);
+  });
+
+  it('is kept while it is in a pod, also for the next agent', async () => {
+    const { kernel, start, own, later, stage } = stageAt();
+    kernel.put(rps('eth0'), 'c');
+    await start();
+    await own('2-3');
+    kernel.rename(`${NIC}/eth0`, '/pod/eth0');
+    await later(SEARCH_SECONDS + 2);
+    await own('2-3,6');
+    await stage.end();
+    await start();
+    await own('');
+    await later(6);
+    kernel.rename('/pod/eth0', `${NIC}/eth7`);
+    await later(SEARCH_SECONDS + 2);
+    assert.equal(kernel.text(rps('eth7')), 'c');
+  });
+
+  it('ends when a driver makes it again: what it has then is its original', async () => {
+    const { kernel, start, own, later } = stageAt();
+    kernel.put(rps('eth0'), 'c');
+    await start();
+    await own('2-3');
+    kernel.put(rps('eth0'), 'f3');
+    await later(SEARCH_SECONDS + 2);
+    await own('');
+    await later(6);
+    assert.equal(kernel.text(rps('eth0')), 'f3');
+  });
+
+  const irqs: [string, Partial<Parameters<ReturnType<typeof stageAt>['kernel']['irq']>[1]>, string, string][] = [
+    ['has a new name', { action: 'lan0-rx-0' }, 'ice', '0-7'],
+    ['has another driver', {}, 'vfio-pci', '0-1,4-7'],
+    ['is another device with the number', { pci: '0000:c2:00.0' }, 'ice', '0-1,4-7'],
+  ];
+  for (const [label, changes, driver, expected] of irqs) {
+    it(`an interrupt that an earlier agent moved, whose device ${label}, gets ${expected}`, async () => {
+      const { kernel, start, own, later, stage } = stageAt();
+      const irq = { cpus: '0-7', action: 'eth0-rx-0', hwirq: 7, pci: '0000:c1:00.0' };
+      kernel.put('/sys/bus/pci/devices/0000:c1:00.0/driver', 'ice');
+      kernel.irq(40, irq);
+      await start();
+      await own('2-3');
+      assert.equal(kernel.mask(40), '0-1,4-7');
+      await stage.end();
+      kernel.put('/sys/bus/pci/devices/0000:c1:00.0/driver', driver);
+      kernel.irq(40, { ...irq, cpus: '0-1,4-7', ...changes });
+      await start();
+      await own('2-3');
+      await own('');
+      await later(6);
+      assert.equal(kernel.mask(40), expected);
+    });
+  }
+});

@@ -29,6 +29,15 @@ export class FakeKernel implements KernelIo {
     if (file !== undefined) file.text = `${text}\n`;
   }
 
+  /** Renames a directory, as the kernel does with that of a network interface: its files stay the same. */
+  rename(from: string, to: string): void {
+    for (const [path, file] of [...this.files]) {
+      if (!path.startsWith(`${from}/`)) continue;
+      this.files.delete(path);
+      this.files.set(to + path.slice(from.length), file);
+    }
+  }
+
   text(path: string): string | undefined {
     return this.files.get(path)?.text.trim();
   }
@@ -41,8 +50,17 @@ export class FakeKernel implements KernelIo {
     return this.text(path);
   }
 
-  write(path: string, text: string): void {
-    const code = this.errors.get(path) ?? (this.files.has(path) ? undefined : 'ENOENT');
+  inode(path: string): number | undefined {
+    return this.files.get(path)?.instance;
+  }
+
+  linkName(path: string): string | undefined {
+    return this.text(path);
+  }
+
+  write(path: string, text: string, inode?: number): void {
+    const isThere = this.files.has(path) && (inode === undefined || inode === this.inode(path));
+    const code = this.errors.get(path) ?? (isThere ? undefined : 'ENOENT');
     if (code !== undefined) throw Object.assign(new Error(code), { code });
     this.writes.push(`${path} ${text}`);
     this.change(path, text);

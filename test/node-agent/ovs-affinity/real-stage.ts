@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from '../../support/eventually.ts';
 
-const SAMPLER = fileURLToPath(new URL('../fixtures/mask-sampler.cjs', import.meta.url));
+const SAMPLER = fileURLToPath(new URL('../mask-sampler-stage.cjs', import.meta.url));
 
 /** Watches from outside, each millisecond, that no thread of the processes may run on the CPU. */
 export async function watchMasks(cpu: number, pids: readonly number[]) {

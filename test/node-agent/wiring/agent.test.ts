@@ -1,157 +1,131 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
+import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import type { NodeTopology } from '../../../kube/node-topology.ts';
-import { CpuSet } from '../../../model/cpu-set.ts';
-import { writeMachine } from '../../hardware/machine-tree.ts';
-import { needs, skipWithout } from '../../support/parts.ts';
-import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { FakeKubelet } from '../kubelet-stand-in.ts';
-import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from '../support.ts';
-import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './agent-process.ts';
+import { createAgent } from '../../../node-agent/wiring/agent.ts';
+import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
+import { freePort } from '../../real/processes.ts';
+import { eventually, recordingLogger, tempDirectories } from '../support.ts';
+import { type AgentProcess, FROM_SOURCE, placesIn, startAgentProcess, writeKubeconfig } from './agent-process.ts';
 
-const NODE = 'worker-1';
+/** Seconds from the end of one agent to the work of the next. */
+const TAKEOVER_SECONDS = 5;
 
-const startAgent = (flags: readonly string[], nodeFlags: readonly string[] = []) =>
-  startAgentProcess([...nodeFlags, ...FROM_SOURCE, '--probe-port', '0', ...flags]);
+describe('two agents on one node', function () {
+  this.timeout(300_000);
+  const temp = tempDirectories();
+  const started: AgentProcess[] = [];
+  let directory: string;
 
-const temp = tempDirectories();
-const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
-let root: string;
-let api: FakeApi;
-let kubelet: FakeKubelet;
-let agent: AgentProcess;
-let standIns: StandIn[];
-let flags: string[];
+  beforeEach(() => {
+    directory = temp();
+  });
+  afterEach(() => {
+    for (const agent of started.splice(0)) agent.process.kill('SIGKILL');
+  });
 
-/** A node with eight CPUs in two NUMA nodes, as files; an API server; a kubelet that does not run yet. */
-function setUp(suite: Mocha.Suite): void {
-  needs('linux');
-  suite.timeout(300_000);
-  beforeEach(async () => {
-    root = temp();
-    api = createFakeApi(NODE);
-    const server = await api.listen();
-    kubelet = new FakeKubelet(join(root, 'kubelet'));
-    standIns = [];
-    const kubeconfig = writeKubeconfig(root, server);
-    for (const name of ['etc', 'run']) mkdirSync(join(root, name));
-    writeTree(root, {
-      'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
-      'kubelet/config.yaml':
-        'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
-        'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
+  const socket = () => join(directory, 'run-dir/gate.sock');
+  const start = async (port: number) => {
+    const flags = ['--mode', 'dpu-host', '--node-name', 'n1', '--gate', 'on', '--probe-port', String(port)];
+    const kubeconfig = ['--kubeconfig', writeKubeconfig(directory)];
+    const agent = startAgentProcess([...FROM_SOURCE, ...flags, ...kubeconfig, ...placesIn(directory)]);
+    started.push(agent);
+    await eventually(() => agent.line('agent started') !== undefined, 'started');
+    return agent;
+  };
+  const accepts = () =>
+    new Promise<boolean>((resolve) => {
+      const connection = createConnection(socket());
+      connection.on('connect', () => resolve(true)).on('error', () => resolve(false));
+      connection.on('connect', () => connection.destroy());
     });
-    writeMachine(join(root, 'sys'), {
-      name: NODE,
-      cpus: '0-7',
-      core: [0, 0, 1, 1, 2, 2, 3, 3],
-      package: Array(8).fill(0),
-      siblings: ['0-1', '2-3', '4-5', '6-7'],
-      nodes: { 0: '0-3', 1: '4-7' },
+  const inode = () => (existsSync(socket()) ? statSync(socket()).ino : undefined);
+
+  const rows: [what: string, signal: NodeJS.Signals, samePort: boolean][] = [
+    ['is stopped', 'SIGTERM', false],
+    ['is killed and had the probes’ port', 'SIGKILL', true],
+  ];
+  for (const [what, signal, samePort] of rows) {
+    it(`the second one waits, names the first one, and takes over when that ${what}`, async () => {
+      const port = samePort ? await freePort() : 0;
+      const first = await start(port);
+      await eventually(accepts, 'the first one listens');
+      const before = inode();
+      const second = await start(port);
+      await eventually(() => second.line('waiting for the other agent to end') !== undefined, 'it waits');
+      const problem = `another agent runs on this node: process ${first.process.pid} has locked ${directory}/state-dir/agent.lock`;
+      assert.equal(second.line('waiting for the other agent to end')?.['reason'], problem);
+      if (!samePort) assert.equal((await second.probe('/readyz')).body, `${problem}\n`);
+      assert.equal(inode(), before, 'the first one’s socket is untouched');
+      const begun = performance.now();
+      first.process.kill(signal);
+      await once(first.process, 'exit');
+      await eventually(accepts, 'the second one listens');
+      assert.ok(performance.now() - begun < TAKEOVER_SECONDS * 1000);
+      const readiness = () => second.probe('/readyz', samePort ? port : undefined);
+      await eventually(async () => !(await readiness()).body.includes('another agent'), 'it works');
     });
-    flags = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--ovs-rundir', join(root, 'run')];
-    flags.push('--kubelet-dir', kubelet.directory, '--cdi-dir', kubelet.cdiDir, '--sysfs-root', join(root, 'sys'));
-    flags.push('--kubelet-config', join(kubelet.directory, 'config.yaml'), '--kubelet-endpoint', '');
-    flags.push(
-      '--state-dir',
-      join(root, 'state'),
-      '--ovs-enabler',
-      join(root, 'etc/enable'),
-      '--network-map',
-      join(root, 'map.yaml'),
-    );
+  }
+
+  it('the second one ends on request while it waits, and leaves the first one’s socket', async () => {
+    const first = await start(0);
+    await eventually(accepts, 'the first one listens');
+    const second = await start(0);
+    const before = inode();
+    assert.equal(await second.stop(), 0);
+    assert.equal(inode(), before);
+    assert.equal(await accepts(), true);
+    assert.equal(first.process.exitCode, null);
   });
-  afterEach(async function () {
-    if (this.currentTest?.state === 'failed') console.error(agent.lines, agent.text);
-    agent.process.kill('SIGKILL');
-    await Promise.all(standIns.map((standIn) => standIn.stop()));
-    await kubelet.stop();
-    await api.close();
-  });
-}
+});
 
-const status = () =>
-  (api.objects.get(`/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`) as unknown as NodeTopology | undefined)
-    ?.status;
-const masks = () => [...new Set(standIns.flatMap(({ pid }) => allowedLists(pid)))];
-
-describe('the node agent as a process', function () {
-  setUp(this);
-
-  it('reports, registers, moves Open vSwitch, and leaves the threads there when it ends', async function () {
-    skipWithout('twoCpus', this);
-    const first = String(machine().first);
-    for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
-      standIns.push(await startStandIn(name, 4, join(root, `run/${name}.pid`)));
-    }
-    writeFileSync(join(root, 'etc/enable'), '1');
-    kubelet.allocatable = '2-7';
-    kubelet.writeCheckpoint('0-7');
-    await kubelet.start();
-    agent = startAgent(flags);
-    await eventually(() => status() !== undefined, 'a report', 15);
-    await eventually(() => kubelet.registrations.length === 3, 'the device plugin registers');
-    await eventually(async () => (await agent.probe('/readyz')).status === 200, 'ready');
-
-    const { cells, cores, reserved, cpuManager, topologyManager, physnets, tunnel, conditions } = status()!;
-    assert.deepEqual([cells.length, cores.length, reserved], [2, 4, '0-1']);
-    assert.deepEqual(cpuManager, { policy: 'static', options: { 'full-pcpus-only': 'true' } });
-    assert.equal(topologyManager?.policy, 'single-numa-node');
-    assert.deepEqual([physnets, tunnel], [[{ name: 'physnet1', cells: '1' }], { cells: '0' }]);
-    assert.deepEqual(
-      conditions?.filter(({ status }) => status !== 'True'),
-      [],
-    );
-
-    // Every CPU of this machine except the first belongs to a container.
-    const taken = machine().minus(CpuSet.parse(first));
-    kubelet.pods = { 'ns/vm': { compute: taken.toString() } };
-    kubelet.writeCheckpoint(CpuSet.parse('0-7').minus(taken).toString(), { 'uid-1': { compute: taken.toString() } });
-    await eventually(() => masks().join() === first, `all threads on ${first}; ${masks()}`);
-    await eventually(() => status()?.assignments[0]?.podName === 'vm', 'the report names the pod');
-    assert.match((await agent.probe('/metrics')).body, /plumbline_exclusive_cpus \d/);
-
-    assert.equal(await agent.stop(), 0);
-    assert.deepEqual(masks(), [first], 'the container still owns its CPUs');
-    assert.deepEqual(readdirSync(join(kubelet.directory, 'device-plugins')), ['kubelet.sock']);
-    assert.ok([...api.objects.keys()].some((path) => path.endsWith(`/leases/plumbline-agent-${NODE}`)));
+describe('an agent in this process without an API server', () => {
+  const temp = tempDirectories();
+  let stop: (() => Promise<void>) | undefined;
+  afterEach(async () => {
+    await stop?.();
+    stop = undefined;
   });
 
-  it('a typo in the network map leaves the networks unchanged; a condition and an Event on the Node name it', async () => {
-    kubelet.allocatable = '2-7';
-    kubelet.writeCheckpoint('0-7');
-    await kubelet.start();
-    agent = startAgent(flags);
-    await eventually(() => status() !== undefined, 'a report');
-    const valid = () => status()?.conditions?.find(({ type }) => type === 'NetworkMapValid');
-    writeFileSync(join(root, 'map.yaml'), 'physnets: {physnet1: {numaNodes: [7]}}');
-    await eventually(() => valid()?.status === 'False', 'the condition');
-    const typo = /NUMA node 7 of physnet physnet1 is not on this host, which has 0-1; the last good map stays in use/;
-    assert.match(valid()?.message ?? '', typo);
-    assert.deepEqual(status()?.physnets, [{ name: 'physnet1', cells: '1' }]);
-    assert.deepEqual(status()?.tunnel, { cells: '0' });
-    assert.match((await agent.probe('/metrics')).body, /plumbline_networks_problems 1\n/);
-    const events = () => [...api.objects].filter(([path]) => path.includes('/events/')).map(([, event]) => event);
-    const named = () => events().find(({ reason }) => reason === 'InvalidNetworkMap');
-    await eventually(() => named() !== undefined, 'the Event');
-    assert.match(String(named()?.message ?? named()?.note), typo);
-    assert.equal(await agent.stop(), 0);
+  const start = async (...flags: string[]) => {
+    const directory = temp();
+    const common = ['--node-name', 'n1', '--probe-port', '0', '--probe-host', '127.0.0.1'];
+    const kubeconfig = ['--kubeconfig', writeKubeconfig(directory)];
+    const logged = recordingLogger();
+    const config = parseNodeAgentConfig([...common, ...kubeconfig, ...placesIn(directory), ...flags]);
+    const agent = await createAgent(config, logged.log, 'none');
+    await agent.start();
+    stop = () => agent.stop();
+    const port = logged.lines.find(({ msg }) => msg === 'agent started')?.['probePort'];
+    const get = async (path: string) => {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
+      return [response.status, await response.text()] as const;
+    };
+    return { logged, get };
+  };
+
+  it('is ready and logs that it has nothing to do', async () => {
+    const { logged, get } = await start('--mode', 'dpu', '--dpu-node-lease-renew-interval', '0');
+    assert.ok(logged.said('DPU health check off; nothing to do in this mode'));
+    assert.deepEqual(logged.lines.at(-1)?.['duties'], []);
+    assert.deepEqual(await get('/readyz'), [200, 'ok\n']);
+    assert.equal((await get('/ovs'))[0], 404);
+    assert.equal((await get('/vms'))[0], 404);
   });
 
-  it('exits with status 0 and a message on a system other than Linux', async () => {
-    const elsewhere = "data:text/javascript,Object.defineProperty(process,'platform',{value:'darwin'})";
-    agent = startAgent(flags, ['--import', elsewhere]);
-    await once(agent.process, 'close');
-    assert.equal(agent.process.exitCode, 0);
-    assert.equal(agent.lines.map(({ msg }) => msg).join(), 'node agent needs Linux; nothing to do');
-  });
-
-  it('exits with status 2 and one line for invalid settings', async () => {
-    agent = startAgent([...flags, '--dpu-node-lease-duration', '10']);
-    await once(agent.process, 'close');
-    assert.equal(agent.process.exitCode, 2);
-    assert.match(agent.text.join('\n'), /--dpu-node-lease-duration 10 must be greater than/);
+  it('is not ready with failed duties, which it names and counts', async () => {
+    const { get } = await start('--mode', 'dpu-host', '--vm-pinning', 'off');
+    const failed = 'waiting to restart failed duties: assignments, networks, device-plugin\n';
+    await eventually(async () => (await get('/readyz'))[1] === failed, 'not ready');
+    assert.equal((await get('/readyz'))[0], 503);
+    // A duty runs for a moment each time it is restarted.
+    for (const metric of [
+      /plumbline_duty_running\{duty="networks"\} 0/,
+      /plumbline_duty_failures_total\{duty="networks"\} [1-9]/,
+      /plumbline_duty_running\{duty="report"\} 1/,
+    ])
+      await eventually(async () => metric.test((await get('/metrics'))[1]), String(metric));
+    assert.equal((await get('/vms'))[0], 404);
   });
 });

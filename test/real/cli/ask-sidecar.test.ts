@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { ExtenderExplanation } from '../../../console/data/wire.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { startConsole } from '../../cli/console-process.ts';
+import { startConsole } from '../../cli/console-stage.ts';
 import { buildCli, plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
-import { listen } from '../../console/events.ts';
+import { listen } from '../../console/support.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
@@ -12,7 +12,7 @@ import { type ControlPlane, type KubernetesObject, onControlPlane, podOf } from 
 import { objectsOf, render } from '../install/rendered.ts';
 import { fullTopology, readyNode, report, type Stage, startStage, topologyOf } from '../scheduler/stage.ts';
 import { createKubeletStandIn, type KubeletStandIn, kubeletFlags } from './kubelet-stand-in.ts';
-import { userOfGuide } from './role-of-guide.ts';
+import { userOfGuide } from './support.ts';
 
 const SYSTEM = 'plumbline-system';
 /** The pod with the leading kube-scheduler and its extender. */

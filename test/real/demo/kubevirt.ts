@@ -4,7 +4,7 @@ import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import type { RemoteClient } from '../../support/remote-client.ts';
 import type { ControlPlane } from '../control-plane.ts';
-import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api.ts';
+import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api-stage.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
 
 /** KubeVirt for a cluster with a real control plane. */

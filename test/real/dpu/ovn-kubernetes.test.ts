@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { renewalWriter } from '../../../model/lease/diagnose.ts';
+import { DPU_RUN_ANNOTATION } from '../../../model/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs, pathOf } from '../../support/parts.ts';
-import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons.ts';
+import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons-stage.ts';
 import { type Program, startProgram } from '../processes.ts';
 import { createDpuScene, type DpuScene } from './stage.ts';
 
@@ -16,7 +18,8 @@ const LEASE = `/apis/coordination.k8s.io/v1/namespaces/ovn-kubernetes/leases/ovn
 interface Lease {
   readonly metadata: {
     readonly resourceVersion: string;
-    readonly managedFields: readonly { readonly manager: string }[];
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly managedFields: readonly { readonly manager: string; readonly fieldsV1: unknown }[];
     readonly ownerReferences: readonly { readonly kind: string; readonly name: string }[];
   };
   readonly spec: { readonly holderIdentity: string; readonly leaseDurationSeconds: number };
@@ -89,6 +92,22 @@ describe('--dpu-lease observe, with a Lease that OVN-Kubernetes’ own code writ
     const after = await lease();
     assert.equal(after.metadata.resourceVersion, metadata.resourceVersion);
     assert.deepEqual([...new Set(after.metadata.managedFields.map(({ manager }) => manager))].length, 1);
+  });
+
+  it('its writer keeps the record of the DPU’s runs, and its field manager shows who renews', async () => {
+    const annotations = { [DPU_RUN_ANNOTATION]: '{"bootId":"a","pid":1}' };
+    await scene.plane.client.patch(LEASE, 'application/merge-patch+json', { metadata: { annotations } });
+    const { metadata } = await lease();
+    dpu = run('ovn-kubernetes-dpu');
+    await eventually(
+      async () => (await lease()).metadata.resourceVersion !== metadata.resourceVersion,
+      'a renewal',
+      SLACK,
+    );
+    assert.deepEqual((await lease()).metadata.annotations, annotations);
+    const writer = renewalWriter({ renewTime: '', managedFields: (await lease()).metadata.managedFields });
+    assert.equal(writer, 'ovn-kubernetes-dpu-lease');
+    await dpu.stop('SIGKILL');
   });
 
   it('both consider the DPU alive after its writer starts again', async () => {

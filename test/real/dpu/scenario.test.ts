@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
-import { type RealOvs, startRealOvs } from '../../node-agent/real-ovs.ts';
+import { type RealOvs, startRealOvs } from '../../node-agent/ovs-stage.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs } from '../../support/parts.ts';
 import { onControlPlane } from '../control-plane.ts';
-import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons.ts';
+import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons-stage.ts';
 import { createDpuScene, type DpuScene } from './stage.ts';
 
 /** Seconds between two looks at the lease. */

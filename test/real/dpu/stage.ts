@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { createGateFixture, PASS } from '../../native/gate.ts';
-import { DPU_WORKER } from '../install/daemons.ts';
-import { install } from '../install/installation.ts';
+import { createGateFixture, PASS } from '../../native/gate-stage.ts';
+import { DPU_WORKER } from '../install/daemons-stage.ts';
+import { install } from '../install/installation-stage.ts';
 import type { SeenPod } from '../scheduler/stage.ts';
 
 /** A complete installation, with a node whose network runs on a DPU; its agents start in the tests. */

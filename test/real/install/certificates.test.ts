@@ -5,7 +5,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
 import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
-import { DEFINITIONS } from './foreign-definitions.ts';
+import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { kubectlEnvironment, objectsOf, render } from './rendered.ts';
 
 const SCRIPT = join(root, 'manifests/overlays/development/certificates.sh');

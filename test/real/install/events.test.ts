@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
 import { onControlPlane } from '../control-plane.ts';
-import { bindingOf, installPolicies, type Policies, userSubject } from '../webhook/policies-alone.ts';
+import { bindingOf, installPolicies, type Policies, userSubject } from '../webhook/policies-stage.ts';
 
 const MERGE = 'application/merge-patch+json';
 const PATH = '/api/v1/namespaces/default/events';

@@ -6,8 +6,8 @@ import { type Removal, removeUnstarted } from '../../../scheduler-plugin/control
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { until } from '../../support/until.ts';
 import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
-import { installInterceptor } from '../virt-api.ts';
-import { bindingOf, installPolicies, type Policies } from '../webhook/policies-alone.ts';
+import { installInterceptor } from '../virt-api-stage.ts';
+import { bindingOf, installPolicies, type Policies } from '../webhook/policies-stage.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
 const MERGE = 'application/merge-patch+json';
@@ -192,14 +192,16 @@ describe('what the extender may write, on a real API server', function () {
     const node = async () => (await installed.client.get(NODE)) as SeenNode;
     const condition = (status: string, more: object = {}) => ({
       status: {
-        conditions: ['plumbline.dev/AgentReady', 'plumbline.dev/DPUReady'].map((type) => ({
-          type,
-          status,
-          reason: 'LeaseRenewed',
-          message: 'alive',
-          lastHeartbeatTime: '2026-11-01T10:00:00Z',
-          lastTransitionTime: '2026-11-01T10:00:00Z',
-        })),
+        conditions: ['plumbline.dev/AgentReady', 'plumbline.dev/DPUReady', 'plumbline.dev/DPURestarted'].map(
+          (type) => ({
+            type,
+            status,
+            reason: 'LeaseRenewed',
+            message: 'alive',
+            lastHeartbeatTime: '2026-11-01T10:00:00Z',
+            lastTransitionTime: '2026-11-01T10:00:00Z',
+          }),
+        ),
         ...more,
       },
     });
@@ -221,6 +223,7 @@ describe('what the extender may write, on a real API server', function () {
           'Ready True',
           `plumbline.dev/AgentReady ${status}`,
           `plumbline.dev/DPUReady ${status}`,
+          `plumbline.dev/DPURestarted ${status}`,
         ]);
       }
       const { managedFields } = (await node()).metadata;

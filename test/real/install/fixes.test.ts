@@ -12,9 +12,9 @@ import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import { NAMESPACE, SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { root } from '../../support/bundles.ts';
 import { type KubernetesObject, onControlPlane, startControlPlane } from '../control-plane.ts';
-import { DEFINITIONS } from './foreign-definitions.ts';
+import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { kubectlEnvironment } from './rendered.ts';
-import { kubectl, type Place, WAYS } from './ways.ts';
+import { kubectl, type Place, WAYS } from './ways-fixture.ts';
 
 interface Break {
   readonly name: string;

@@ -6,15 +6,15 @@ import { dirname, join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { DECISION_ANNOTATION, FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, SCHEDULER } from '../../../model/names.ts';
 import { buildCli, PROGRAM } from '../../cli/run.ts';
-import { readBlocks } from '../../demo/guide-blocks.ts';
 import { root } from '../../support/bundles.ts';
+import { readBlocks } from '../../support/guide-blocks.ts';
 import { needs, pathOf, skipWithout } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { namespaceOf } from '../control-plane.ts';
 import { launcherFor, localnet, reportingNode } from '../webhook/objects.ts';
 import { sceneOf } from '../webhook/stage.ts';
-import { SYSTEM } from './daemons.ts';
-import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions.ts';
+import { SYSTEM } from './daemons-stage.ts';
+import { DEFINITIONS, KUBEVIRTS } from './foreign-definitions-fixture.ts';
 import { type OrderStage, startOrderStage } from './order-stage.ts';
 
 const PAGE = join(root, 'docs/tasks/install.md');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
-import { startWebhook } from '../webhook/installed.ts';
+import { startWebhook } from '../webhook/installed-stage.ts';
 import {
   type CreatedPod,
   type CreatedVmi,
@@ -14,9 +14,9 @@ import {
   virtualMachineInstance,
 } from '../webhook/objects.ts';
 import { sceneOf } from '../webhook/stage.ts';
-import { SYSTEM } from './daemons.ts';
+import { SYSTEM } from './daemons-stage.ts';
 import { kubectlEnvironment } from './rendered.ts';
-import { createWayToTheCluster } from './to-the-cluster.ts';
+import { createWayToTheCluster } from './services-stage.ts';
 
 const TENANT = 'tenant';
 const FULL = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };

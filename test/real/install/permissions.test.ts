@@ -4,11 +4,11 @@ import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { onControlPlane, podOf } from '../control-plane.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
-import { installInterceptor } from '../virt-api.ts';
+import { installInterceptor } from '../virt-api-stage.ts';
 import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../webhook/objects.ts';
-import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons.ts';
-import { covers, type Grant, grantsOf, grantText } from './grants.ts';
-import { type Installation, install, type SchedulerPair } from './installation.ts';
+import { DPU_WORKER, DPUS, SYSTEM, WORKER } from './daemons-stage.ts';
+import { type Installation, install, type SchedulerPair } from './installation-stage.ts';
+import { covers, type Grant, grantsOf, grantText } from './support.ts';
 
 /** The accounts of the daemons, and that of a DPU. */
 const ACCOUNTS = [

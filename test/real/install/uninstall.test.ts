@@ -7,8 +7,8 @@ import { stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { DPU_WORKER, SYSTEM, WORKER } from './daemons.ts';
-import { type Installation, install, OVERLAY } from './installation.ts';
+import { DPU_WORKER, SYSTEM, WORKER } from './daemons-stage.ts';
+import { type Installation, install, OVERLAY } from './installation-stage.ts';
 import { kubectlEnvironment } from './rendered.ts';
 
 const SCRIPT = join(root, 'manifests/uninstall.sh');

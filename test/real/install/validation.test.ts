@@ -6,7 +6,7 @@ import { root } from '../../support/bundles.ts';
 import { pathOf, skipFor } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
-import { DEFINITIONS } from './foreign-definitions.ts';
+import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { objectsOf, render } from './rendered.ts';
 
 const AGENT = 'base/node-agent/components';

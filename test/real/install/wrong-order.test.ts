@@ -4,8 +4,8 @@ import { isNotFound } from '../../../kube/client.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import type { KubernetesObject } from '../control-plane.ts';
-import { SYSTEM } from './daemons.ts';
-import { DEFINITIONS } from './foreign-definitions.ts';
+import { SYSTEM } from './daemons-stage.ts';
+import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { type OrderStage, startOrderStage, UNTOUCHED } from './order-stage.ts';
 import { objectsOf, render } from './rendered.ts';
 

@@ -7,7 +7,7 @@ import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { onControlPlane, podOf } from '../control-plane.ts';
 import { topologyOf } from '../scheduler/stage.ts';
-import { type InstalledAgents, installAgents } from './installed.ts';
+import { type InstalledAgents, installAgents } from './stage.ts';
 
 const OWN = 'worker-1';
 const OTHER = 'worker-2';

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { apiAccess } from '../../../kube/api-access.ts';
 import { createKubeClient } from '../../../kube/api-transport.ts';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { apiAccess } from '../../../kube/daemon-access.ts';
+import { parseDpuRun, restartOf } from '../../../model/lease/dpu-run.ts';
+import { DPU_RUN_ANNOTATION } from '../../../model/names.ts';
 import { DpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { maintainDpuLease, releaseDpuLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
 import { readTokenClaims, TokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
@@ -13,7 +15,7 @@ import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.t
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { onControlPlane } from '../control-plane.ts';
-import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from './installed.ts';
+import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from './stage.ts';
 
 const OWN = 'worker-1';
 const OTHER = 'worker-2';
@@ -24,7 +26,7 @@ const lease = { namespace: 'ovn-kubernetes', name: `ovn-dpu-${OWN}` };
 const timing = { renewInterval: 0.2, duration: 40 };
 
 interface LeaseObject {
-  metadata: { ownerReferences: { name: string; uid: string }[] };
+  metadata: { ownerReferences: { name: string; uid: string }[]; annotations?: Readonly<Record<string, string>> };
   spec: { renewTime?: string; holderIdentity: string };
 }
 
@@ -80,11 +82,12 @@ describe('the account of a DPU, on a real API server', function () {
         lease,
         timing,
         probe: async () => undefined,
-        readRun: () => undefined,
+        readRun: () => ({ run, ageSeconds: 0 }),
         log: recordingLogger().log,
         metrics: testMetrics(),
         wallClock: Date.now,
       }).run(stop.signal);
+    let run = { bootId: 'a', pid: 1, start: 1 };
     const created = () => eventually(async () => (await current().catch(() => undefined)) !== undefined, 'created');
     const renewedAfter = (before: string | undefined) =>
       eventually(async () => ((await current()).spec.renewTime ?? '') > (before ?? ''), 'renewed');
@@ -96,6 +99,19 @@ describe('the account of a DPU, on a real API server', function () {
       void runDpu(dpu);
       await renewedAfter('');
       await renewedAfter((await current()).spec.renewTime);
+    });
+
+    it('the DPU records what runs on it, and a restart, and later renewals keep both', async () => {
+      void runHost();
+      await created();
+      void runDpu(dpu);
+      const recorded = async () => parseDpuRun((await current()).metadata.annotations?.[DPU_RUN_ANNOTATION]);
+      await eventually(async () => (await recorded())?.bootId === 'a', 'the first run');
+      assert.equal(restartOf(await recorded()), undefined);
+      run = { ...run, bootId: 'b' };
+      await eventually(async () => restartOf(await recorded())?.kind === 'reboot', 'the reboot');
+      await renewedAfter((await current()).spec.renewTime);
+      assert.deepEqual((await recorded())?.restart?.previous, { ...run, bootId: 'a' });
     });
 
     it('the host, but not the DPU, may release the Lease, and takes it again when the check is on', async () => {
@@ -136,6 +152,7 @@ describe('the account of a DPU, on a real API server', function () {
       ['drops owners', { metadata: { ownerReferences: [] } }],
       ['adds a finalizer', { metadata: { finalizers: ['example.org/kept'] } }],
       ['adds an annotation', { metadata: { annotations: { a: 'x'.repeat(200_000) } } }],
+      ['writes a long record', { metadata: { annotations: { [DPU_RUN_ANNOTATION]: 'x'.repeat(2049) } } }],
       ['adds a label', { metadata: { labels: { a: 'b' } } }],
     ];
     const forged: [string, () => Promise<unknown>, RegExp][] = [
@@ -145,6 +162,11 @@ describe('the account of a DPU, on a real API server', function () {
       [
         'a host that makes another node the owner',
         () => host.patch(PATH, MERGE, { metadata: { ownerReferences: owners } }),
+        AGENT_POLICY,
+      ],
+      [
+        'a host that says what runs on the DPU',
+        () => host.patch(PATH, MERGE, { metadata: { annotations: { [DPU_RUN_ANNOTATION]: '{}' } } }),
         AGENT_POLICY,
       ],
       ['a host that deletes the Lease', () => host.delete(PATH), DENIED_BY_RBAC],

@@ -7,7 +7,7 @@ import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
 import { root } from '../../support/bundles.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { onControlPlane } from '../control-plane.ts';
-import { type InstalledAgents, installAgents } from './installed.ts';
+import { type InstalledAgents, installAgents } from './stage.ts';
 
 const [OWN, OTHER] = ['worker-1', 'worker-2'];
 const PODS = '/api/v1/pods';

@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict';
-import { AFFINITY_CASES, affinityOf, LABELS_OF_NAMESPACES, LABELS_OF_NODES } from '../../sandbox/pod-affinity-cases.ts';
+import {
+  AFFINITY_CASES,
+  affinityOf,
+  LABELS_OF_NAMESPACES,
+  LABELS_OF_NODES,
+} from '../../sandbox/scheduler/pod-affinity-fixture.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane.ts';
 import type { SeenPod } from './stage.ts';

@@ -4,8 +4,8 @@ import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts'
 import { until } from '../../support/until.ts';
 import { vector } from '../../support/vectors.ts';
 import { namespaceOf, onControlPlane } from '../control-plane.ts';
-import { type Injection, installInjector } from './injector.ts';
-import { type InstalledWebhook, installWebhook } from './installed.ts';
+import { type Injection, installInjector } from './injector-stage.ts';
+import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
 import { type CreatedPod, localnet, reportingNode, type VmiOptions } from './objects.ts';
 import { cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
 

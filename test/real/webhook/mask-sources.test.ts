@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { type KubernetesObject, namespaceOf, onControlPlane } from '../control-plane.ts';
-import { bindingOf, installPolicies, type Policies, userSubject } from './policies-alone.ts';
+import { bindingOf, installPolicies, type Policies, userSubject } from './policies-stage.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const AFFINITY = 'plumbline.dev/numa-affinity';

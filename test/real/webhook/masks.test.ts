@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
 import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
-import { type InstalledWebhook, installWebhook } from './installed.ts';
-import { bindingOf, userSubject } from './policies-alone.ts';
+import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
+import { bindingOf, userSubject } from './policies-stage.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';
 const RECORD = 'plumbline.dev/paused-start';

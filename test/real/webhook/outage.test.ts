@@ -10,9 +10,9 @@ import { until } from '../../support/until.ts';
 import { type KubernetesObject, namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
 import { callOf } from '../demo/webhook-configurations.ts';
 import { freePort } from '../processes.ts';
-import { configurations, switchOn } from './installed.ts';
+import { configurations, switchOn } from './installed-stage.ts';
 import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects.ts';
-import { installPolicies, type Policies } from './policies-alone.ts';
+import { installPolicies, type Policies } from './policies-stage.ts';
 
 const run = promisify(execFile);
 const NETWORKS = 'k8s.v1.cni.cncf.io/networks';

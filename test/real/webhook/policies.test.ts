@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { until } from '../../support/until.ts';
 import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
-import { type Injection, installInjector } from './injector.ts';
-import { type InstalledWebhook, installWebhook } from './installed.ts';
+import { type Injection, installInjector } from './injector-stage.ts';
+import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
 import { type CreatedPod, reportingNode } from './objects.ts';
 import { cpusOf } from './stage.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { SchedulerLeaseReplica } from '../../../scheduler-plugin/replica/scheduler-lease.ts';
-import { createApi } from '../../kube/scripted-api.ts';
+import { createApi } from '../../kube/scripted-api-stand-in.ts';
 import { silent } from '../../support/logger.ts';
 
 const LEASE = 'plumbline-system/plumbline-scheduler';

@@ -3,7 +3,7 @@ import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { createRequirement, createRequirementReview } from '../../../webhook/cluster/requirement.ts';
 import type { AdmissionRequest } from '../../../webhook/review/admission-review.ts';
-import { settle } from '../../kube/scripted-api.ts';
+import { settle } from '../../kube/scripted-api-stand-in.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
 const BINDING =

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { isSwitchInOrder } from '../../cli/agent/ovs-status.ts';
+import { statusLines } from '../../cli/ovs/run.ts';
+import type { OvsStatus } from '../../model/agent-status.ts';
+
+const EXAMPLE: OvsStatus = {
+  enabled: true,
+  enablerFile: '/etc/openvswitch/enable_dynamic_cpu_affinity',
+  desired: '0-3',
+  why: ['4-7: owned by containers', '8: poll mode drivers'],
+  problems: [],
+  sources: [
+    { name: 'cpu_manager_state', problem: null },
+    { name: 'PodResources', problem: 'it does not answer' },
+  ],
+  processes: [
+    {
+      name: 'ovs-vswitchd',
+      role: 'daemon',
+      pid: 100,
+      threads: [
+        { tid: 100, name: 'ovs-vswitchd', allowed: '0-3', desired: '0-3', note: null },
+        { tid: 101, name: 'handler1', allowed: '0-3', desired: '0-3', note: null },
+        { tid: 102, name: 'handler2', allowed: '0-3', desired: '0-3', note: null },
+        { tid: 103, name: 'pmd-c08/id:4', allowed: '8', desired: null, note: 'pmd' },
+        { tid: 104, name: 'revalidator3', allowed: '0-1', desired: '0-3', note: 'clipped' },
+        { tid: 105, name: 'urcu4', allowed: '0-7', desired: '0-3', note: null },
+        { tid: 106, name: 'late', allowed: '5', desired: '0-3', note: 'EPERM' },
+      ],
+    },
+    { name: 'ovs-vswitchd', role: 'monitor', pid: 99, threads: [] },
+  ],
+};
+
+describe('plumbline ovs status', () => {
+  it('shows desired CPUs with reasons, groups similar threads in a line, and lists problems', () => {
+    const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
+    assert.deepEqual(text, [
+      'on: ordinary threads should run on CPUs 0-3',
+      '  4-7: owned by containers',
+      '  8: poll mode drivers',
+      '  source cpu_manager_state: used',
+      '  source PodResources: it does not answer',
+      '',
+      'ovs-vswitchd (pid 100), 7 threads',
+      '  100 ovs-vswitchd  0-3  as desired',
+      '  2 x handler  0-3  as desired',
+      '  103 pmd-c08/id:4  8  poll mode driver, left alone',
+      '  104 revalidator3  0-1  desired 0-3: its cpuset limits it to fewer CPUs',
+      '  105 urcu4  0-7  desired 0-3: not moved yet',
+      '  106 late  5  desired 0-3: refused by the kernel: EPERM',
+      '',
+      'ovs-vswitchd monitor (pid 99), 0 threads',
+      '',
+    ]);
+    assert.equal(statusLines(EXAMPLE, true).filter((line) => /handler/.test(line)).length, 2);
+  });
+
+  it('is in order if every thread is on its CPUs without problems, or if it is off', () => {
+    const placed = EXAMPLE.processes.map((one) => ({ ...one, threads: one.threads.slice(0, 4) }));
+    assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed }), true);
+    assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed, problems: ['something'] }), false);
+    assert.equal(isSwitchInOrder(EXAMPLE), false);
+    const off = placed.map((one) => ({ ...one, threads: one.threads.map((thread) => ({ ...thread, desired: null })) }));
+    assert.equal(isSwitchInOrder({ ...EXAMPLE, enabled: false, desired: null, processes: off }), true);
+  });
+
+  it('reports that it is off, and that there is no daemon', () => {
+    const text = statusLines({ ...EXAMPLE, enabled: false, desired: null, why: [], processes: [] }).join('\n');
+    assert.match(text, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
+    assert.match(text, /no Open vSwitch daemon found/);
+  });
+});

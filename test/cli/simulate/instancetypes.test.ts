@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { readVmFile } from '../../../cli/simulate/file.ts';
+import { prepare } from '../../../cli/simulate/run.ts';
+import { hypothetical, inventNodes } from '../../../cli/simulate/scene.ts';
+import { simulate } from '../../../cli/simulate/simulate.ts';
+import { CliError } from '../../../cli/support/exit-status.ts';
+import { tempDirectories } from '../../support/files.ts';
+import { createObjectsApi } from '../objects-api-stand-in.ts';
+
+const LARGE = {
+  cpu: { guest: 8, dedicatedCPUPlacement: true, isolateEmulatorThread: true },
+  memory: { guest: '4Gi', hugepages: { pageSize: '1Gi' } },
+  annotations: { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' },
+};
+const object = (kind: string, name: string, spec: object, namespace?: string) => ({
+  apiVersion: 'instancetype.kubevirt.io/v1beta1',
+  kind,
+  metadata: { name, ...(namespace && { namespace }) },
+  spec,
+});
+const vmWith = (spec: object) => ({
+  apiVersion: 'kubevirt.io/v1',
+  kind: 'VirtualMachine',
+  metadata: { name: 'fw', namespace: 'tenants' },
+  spec: { ...spec, template: { spec: { domain: {} } } },
+});
+const scene = hypothetical(
+  inventNodes({ nodes: 1, topology: '2x16x2', physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' }),
+);
+
+describe('simulate of VMs with an instancetype', () => {
+  const temp = tempDirectories();
+
+  /** Documents of one file, and the demand of its VM. */
+  async function demandOf(documents: readonly object[], client?: Parameters<typeof prepare>[3]) {
+    const path = join(temp(), 'vms.yaml');
+    writeFileSync(path, documents.map((one) => stringify(one)).join('---\n'));
+    const { demands, notes } = await prepare([], [readVmFile(path, 'default')], scene, client);
+    return { notes, demand: demands[0], threads: demands[0]?.needs.guestThreads };
+  }
+
+  const CLUSTER = object('VirtualMachineClusterInstancetype', 'large', LARGE);
+
+  it('takes it from the file: 8 vCPUs and one for the emulator, padded', async () => {
+    const { demand, notes } = await demandOf([vmWith({ instancetype: { name: 'large' } }), CLUSTER]);
+    assert.deepEqual([demand?.cpus, demand?.padding, notes], [10, 1, []]);
+    assert.deepEqual([...(demand?.needs.request.containers[0]?.memory ?? [])], [['hugepages-1Gi', 4 * 2 ** 30]]);
+  });
+
+  it('takes it from the cluster, by kind and namespace', async () => {
+    const own = object('VirtualMachineInstancetype', 'large', { ...LARGE, cpu: { ...LARGE.cpu, guest: 4 } }, 'tenants');
+    const client = createObjectsApi({
+      '/apis/instancetype.kubevirt.io/v1beta1/virtualmachineclusterinstancetypes': [CLUSTER],
+      '/apis/instancetype.kubevirt.io/v1beta1/virtualmachineinstancetypes': [own],
+    });
+    const cpusOf = async (kind?: string) =>
+      (await demandOf([vmWith({ instancetype: { name: 'large', ...(kind && { kind }) } })], client)).demand?.cpus;
+    assert.equal(await cpusOf(), 10);
+    assert.equal(await cpusOf('VirtualMachineInstancetype'), 6);
+    assert.equal(await cpusOf('virtualmachineinstancetypes'), 6);
+  });
+
+  for (const [topology, more, threads] of [
+    ['threads', {}, 8],
+    ['preferThreads', {}, 8],
+    ['cores', {}, 1],
+    ['sockets', {}, 1],
+    ['spread', {}, 1],
+    ['spread', { spreadOptions: { across: 'CoresThreads' } }, 2],
+    ['spread', { spreadOptions: { across: 'SocketsCoresThreads' } }, 2],
+  ] as const) {
+    it(`applies the preference ${topology} ${JSON.stringify(more)}: ${threads} threads per core`, async () => {
+      const preference = object('VirtualMachineClusterPreference', 'p', {
+        cpu: { preferredCPUTopology: topology, ...more },
+      });
+      const expanded = await demandOf([
+        vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } }),
+        CLUSTER,
+        preference,
+      ]);
+      assert.deepEqual([expanded.threads, expanded.demand?.cpus], [threads, 10]);
+    });
+  }
+
+  for (const [title, spec, message] of [
+    [
+      'one that is in no file',
+      { instancetype: { name: 'small' } },
+      /its instancetype small \(VirtualMachineClusterinstancetype\) is in no file; add it with -f: kubectl get /i,
+    ],
+    [
+      'a preference that is in no file',
+      { instancetype: { name: 'large' }, preference: { name: 'x' } },
+      /its preference x .* is in no file/,
+    ],
+    [
+      'one that a volume names',
+      { instancetype: { inferFromVolume: 'root' } },
+      /inferred from volume root, .*give it a name in spec.instancetype/,
+    ],
+    ['one without a name', { instancetype: {} }, /is not named/],
+  ] as const) {
+    it(`says what is missing: ${title}`, async () => {
+      await assert.rejects(
+        () => demandOf([vmWith(spec), CLUSTER]),
+        (error) => error instanceof CliError && error.status === 2 && message.test(error.message),
+      );
+    });
+  }
+
+  it('says that neither file nor cluster has it', async () => {
+    const client = createObjectsApi({});
+    await assert.rejects(
+      () => demandOf([vmWith({ instancetype: { name: 'gone' } })], client),
+      /neither in a file nor in the cluster/,
+    );
+  });
+});
+
+describe('simulate of guests with threads', () => {
+  const on = (...topologies: readonly string[]) =>
+    topologies.flatMap((topology, i) =>
+      inventNodes({ nodes: 1, topology, physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' }).map(
+        (node) => ({ ...node, metadata: { ...node.metadata, name: `n${i}` } }),
+      ),
+    );
+
+  it('prefers nodes with SMT, however full they are', async () => {
+    const { demands, places } = await prepare(['2c2t:1'], [], hypothetical(on('2x16x1', '2x8x2', '2x16x1')));
+    assert.deepEqual(Object.keys(simulate(places.hosts, demands).placements), ['n1']);
+  });
+});

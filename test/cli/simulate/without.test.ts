@@ -1,0 +1,344 @@
+import assert from 'node:assert/strict';
+import { readDrain } from '../../../cli/drain/read.ts';
+import { drainData, drainLines } from '../../../cli/simulate/without.ts';
+import { lineText } from '../../../cli/support/terminal.ts';
+import { commandText } from '../../../diagnosis/remedy.ts';
+import type { KubeClient } from '../../../kube/client.ts';
+import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { parseOutput } from '../../support/output-schema.ts';
+import { REPORT } from '../cluster-fixture.ts';
+import { type ApiObject, createObjectsApi, type Objects } from '../objects-api-stand-in.ts';
+
+const NOW = Date.parse('2026-11-01T10:00:00Z');
+const NAMESPACE = 'tenants';
+const CAN = { type: 'LiveMigratable', status: 'True' };
+const CANNOT = { type: 'LiveMigratable', status: 'False', message: 'VMI uses a PCI host devices' };
+const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
+const APART = {
+  podAntiAffinity: {
+    requiredDuringSchedulingIgnoredDuringExecution: [
+      { labelSelector: { matchLabels: { group: 'a' } }, topologyKey: 'kubernetes.io/hostname' },
+    ],
+  },
+};
+
+interface VmOptions {
+  readonly node?: string;
+  readonly cpus?: number;
+  /** null: its owner has no evictionStrategy. */
+  readonly strategy?: string | null;
+  readonly condition?: object;
+  readonly runStrategy?: string;
+  readonly resources?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly affinity?: object;
+  readonly memory?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly isUnreadable?: true;
+}
+
+interface NodeOptions {
+  readonly cpus?: string;
+  readonly report?: Partial<NodeTopologyStatus>;
+  readonly spec?: object;
+  readonly memory?: string;
+}
+
+interface Cluster {
+  readonly nodes: Readonly<Record<string, NodeOptions>>;
+  readonly vms: Readonly<Record<string, VmOptions>>;
+  readonly defaultStrategy?: string;
+}
+
+/** The reports have what the launchers own, two whole cores from CPU 1 on for the first one of a node, and so on. */
+function objectsOf({ nodes, vms, defaultStrategy }: Cluster): Objects {
+  const entries = Object.entries(vms).map(([name, vm]) => ({ name, node: 'a', cpus: 4, ...vm }));
+  const owned = (node: string) => {
+    let next = 1;
+    return entries
+      .filter((vm) => vm.node === node && vm.cpus > 0)
+      .map(({ name, cpus }) => {
+        const cores = Array.from({ length: cpus / 2 }, () => next++);
+        const list = [...cores, ...cores.map((core) => core + 16)].join(',');
+        return { podUID: `${name}-pod`, container: 'compute', cpus: list };
+      });
+  };
+  const launchers = entries.map(
+    ({ name, node, cpus, resources, labels, affinity, memory = '1Gi', annotations }): ApiObject => {
+      const amounts = { ...(cpus > 0 && { cpu: `${cpus}` }), memory, ...resources };
+      return {
+        metadata: {
+          name: `virt-launcher-${name}`,
+          namespace: NAMESPACE,
+          uid: `${name}-pod`,
+          labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': `${name}-vmi`, ...labels },
+          annotations: { 'plumbline.dev/decision': '{"padding":0}', ...annotations },
+          ownerReferences: [
+            {
+              apiVersion: 'kubevirt.io/v1',
+              kind: 'VirtualMachineInstance',
+              name,
+              uid: `${name}-vmi`,
+              controller: true,
+            },
+          ],
+        },
+        spec: {
+          nodeName: node,
+          affinity,
+          containers: [{ name: 'compute', resources: { requests: amounts, limits: amounts } }],
+        },
+        status: { phase: 'Running' },
+      };
+    },
+  );
+  const readable = entries.filter(({ isUnreadable }) => isUnreadable !== true);
+  return {
+    '/api/v1/nodes': Object.entries(nodes).map(([name, { spec = {}, memory = '64Gi' }]) => ({
+      metadata: { name, labels: { 'kubernetes.io/hostname': name } },
+      spec,
+      status: { allocatable: { cpu: '30', memory, 'physnet.plumbline.dev/physnet0': '110' }, conditions: [] },
+    })),
+    '/api/v1/pods': launchers,
+    '/apis/plumbline.dev/v1alpha1/nodetopologies': Object.entries(nodes).map(([name, { cpus, report }]) => ({
+      apiVersion: 'plumbline.dev/v1alpha1',
+      kind: 'NodeTopology',
+      metadata: { name },
+      status: {
+        ...REPORT,
+        assignments: [...owned(name), ...(cpus === undefined ? [] : [{ podUID: 'other', container: 'c', cpus }])],
+        ...report,
+      },
+    })),
+    '/apis/coordination.k8s.io/v1/leases': [],
+    '/apis/kubevirt.io/v1/kubevirts':
+      defaultStrategy === undefined
+        ? []
+        : [{ metadata: { name: 'kubevirt' }, spec: { configuration: { evictionStrategy: defaultStrategy } } }],
+    '/apis/kubevirt.io/v1/virtualmachines': readable.map(({ name, runStrategy = 'Always' }) => ({
+      metadata: { name, namespace: NAMESPACE },
+      spec: { runStrategy },
+    })),
+    '/apis/kubevirt.io/v1/virtualmachineinstances': readable.map(
+      ({ name, node, strategy = 'LiveMigrate', condition = CAN }) => ({
+        metadata: {
+          name,
+          namespace: NAMESPACE,
+          uid: `${name}-vmi`,
+          ownerReferences: [
+            { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachine', name, uid: `${name}-vm`, controller: true },
+          ],
+        },
+        spec: { domain: {}, ...(strategy !== null && { evictionStrategy: strategy }) },
+        status: { phase: 'Running', nodeName: node, conditions: [condition] },
+      }),
+    ),
+    '/apis/kubevirt.io/v1/virtualmachineinstancemigrations': [],
+  };
+}
+
+const plan = (cluster: Cluster, ...names: string[]) =>
+  readDrain(createObjectsApi(objectsOf(cluster)) as unknown as KubeClient, names.length === 0 ? ['a'] : names, NOW);
+
+const FREE = { a: {}, b: {} } as const;
+
+describe('plumbline simulate --without', () => {
+  describe('a VM', () => {
+    const rows: readonly [
+      string,
+      Cluster,
+      outcome: string,
+      place: string,
+      text: RegExp,
+      remedies: readonly string[],
+    ][] = [
+      ['migrates to free cores', { nodes: FREE, vms: { fw: {} } }, 'migrates', 'b 1-2,17-18', /^$/, []],
+      [
+        'migrates near its network',
+        {
+          nodes: { a: {}, b: { report: { physnets: [{ name: 'physnet0', cells: '1' }] } } },
+          vms: { fw: { resources: PHYSNET0 } },
+        },
+        'migrates',
+        'b 8-9,24-25',
+        /^$/,
+        [],
+      ],
+      [
+        'has a strategy of KubeVirt’s configuration',
+        { nodes: FREE, vms: { fw: { strategy: null } }, defaultStrategy: 'LiveMigrate' },
+        'migrates',
+        'b 1-2,17-18',
+        /^$/,
+        [],
+      ],
+      [
+        'cannot migrate',
+        { nodes: FREE, vms: { fw: { condition: CANNOT } } },
+        'blocks',
+        '',
+        /KubeVirt cannot migrate it: VMI uses a PCI/,
+        ['stop-first'],
+      ],
+      [
+        'has not started',
+        { nodes: FREE, vms: { fw: { condition: { type: 'Ready', status: 'False' } } } },
+        'blocks',
+        '',
+        /it does not run yet/,
+        ['stop-first'],
+      ],
+      [
+        'migrates if possible, which it is not',
+        { nodes: FREE, vms: { fw: { strategy: 'LiveMigrateIfPossible', condition: CANNOT } } },
+        'restarts',
+        'b 1-2,17-18',
+        /VMI uses a PCI/,
+        ['stop-first'],
+      ],
+      [
+        'is left to another controller',
+        { nodes: FREE, vms: { fw: { strategy: 'External' } } },
+        'blocks',
+        '',
+        /External leaves it to another controller/,
+        ['migrate-first'],
+      ],
+      [
+        'has no strategy',
+        { nodes: FREE, vms: { fw: { strategy: null } } },
+        'restarts',
+        'b 1-2,17-18',
+        /its evictionStrategy is None: the drain shuts it down/,
+        ['migrate-first', 'set-eviction-strategy'],
+      ],
+      [
+        'has no strategy and is not started again',
+        { nodes: FREE, vms: { fw: { strategy: 'None', runStrategy: 'Manual' } } },
+        'stops',
+        '',
+        /evictionStrategy is None/,
+        ['migrate-first', 'set-eviction-strategy'],
+      ],
+      ['cannot be read', { nodes: FREE, vms: { fw: { isUnreadable: true } } }, 'unknown', '', /cannot be read/, []],
+      [
+        'finds no whole cores',
+        { nodes: { a: {}, b: { cpus: '1-14,17-30' } }, vms: { fw: {} } },
+        'blocks',
+        '',
+        /no node can take it: .*\(b\)/,
+        ['free-whole-cores'],
+      ],
+      [
+        'finds no memory',
+        { nodes: { a: {}, b: { memory: '2Gi' } }, vms: { fw: { memory: '4Gi' } } },
+        'blocks',
+        '',
+        /more memory requested than the node has \(b\)/,
+        ['ask-for-less'],
+      ],
+      [
+        'finds only a cordoned node',
+        { nodes: { a: {}, b: { spec: { unschedulable: true } } }, vms: { fw: {} } },
+        'blocks',
+        '',
+        /cordoned \(b\)/,
+        ['uncordon'],
+      ],
+      [
+        'finds its network nowhere',
+        { nodes: { a: {}, b: { report: { physnets: [] } } }, vms: { fw: { resources: PHYSNET0 } } },
+        'blocks',
+        '',
+        /physnet physnet0 is not on the node \(b\)/,
+        ['check-network-name'],
+      ],
+      [
+        'is kept off by its own anti-affinity',
+        { nodes: FREE, vms: { fw: { affinity: APART }, other: { node: 'b', labels: { group: 'a' } } } },
+        'blocks',
+        '',
+        /excluded by its required pod anti-affinity/,
+        [],
+      ],
+      [
+        'is kept off by the anti-affinity of a pod there',
+        { nodes: FREE, vms: { fw: { labels: { group: 'a' } }, other: { node: 'b', affinity: APART } } },
+        'blocks',
+        '',
+        /excluded by the required anti-affinity of a pod there/,
+        [],
+      ],
+      [
+        'has a CPU mask that no other node can keep',
+        {
+          nodes: { a: {}, b: { cpus: '2,18' } },
+          vms: { fw: { cpus: 0, annotations: { 'plumbline.dev/cpu-mask': '2' } } },
+        },
+        'blocks',
+        '',
+        /CPU mask names no CPU/,
+        ['correct-mask'],
+      ],
+    ];
+    for (const [title, cluster, outcome, place, text, remedies] of rows) {
+      it(`${title}: ${outcome}`, async () => {
+        const { vms } = await plan(cluster);
+        const [vm, ...others] = vms;
+        assert.deepEqual(others, []);
+        const there = vm?.place === undefined ? '' : `${vm.place.node} ${vm.place.cpus}`;
+        assert.deepEqual([vm?.outcome, there], [outcome, place]);
+        assert.match(vm?.text ?? '', text);
+        assert.deepEqual(
+          vm?.remedies.map(({ id }) => id),
+          remedies,
+        );
+      });
+    }
+  });
+
+  it('each counts for those after it, and two nodes at a time are both left', async () => {
+    const vms = { one: { cpus: 8 }, two: { cpus: 8 }, three: { node: 'b', cpus: 8 } };
+    const drain = await plan({ nodes: { a: {}, b: {}, c: {} }, vms }, 'a', 'b');
+    const places = drain.vms.map(({ place }) => `${place?.node} ${place?.cpus}`);
+    assert.deepEqual(places, ['c 1-4,17-20', 'c 8-11,24-27', 'c 12-15,28-31']);
+  });
+
+  it('finds the order in which the large one has a place, and says that the order matters', async () => {
+    // Only c has room for the large one, and the small one would go there first: its cores are near no NIC.
+    const nodes = { a: {}, b: { cpus: '3-15,19-31' }, c: { cpus: '5-15,21-31', report: { physnets: [] } } };
+    const { vms, orderMatters } = await plan({ nodes, vms: { small: { cpus: 4 }, large: { cpus: 8 } } });
+    assert.deepEqual(
+      vms.map(({ name, place }) => [name, place?.node]),
+      [
+        ['large', 'c'],
+        ['small', 'b'],
+      ],
+    );
+    assert.equal(orderMatters, true);
+  });
+
+  it('matches its schema, and is written for people', async () => {
+    const cluster = { nodes: FREE, vms: { fw: {}, gpu: { condition: CANNOT } } };
+    const drain = await plan(cluster);
+    parseOutput('simulate-without', drainData(drain));
+    const lines = drainLines(drain, 100).map((line) => lineText(line));
+    assert.deepEqual(lines, [
+      'without a: 1 of 2 VMs would migrate',
+      '',
+      'VM          FROM  TO  CPUS       NUMA',
+      'tenants/fw  a     b   1-2,17-18  0',
+      '',
+      'tenants/gpu blocks the drain: KubeVirt cannot migrate it: VMI uses a PCI host devices',
+      '  - stop it at a suitable time, before the drain:',
+      '      virtctl stop gpu -n tenants',
+    ]);
+    assert.equal(drainData(drain).allMigrate, false);
+    const [help] = drain.vms[1]?.remedies ?? [];
+    assert.deepEqual(help?.commands.map(commandText), ['virtctl stop gpu -n tenants']);
+  });
+
+  it('refuses a node that does not exist', async () => {
+    await assert.rejects(plan({ nodes: FREE, vms: {} }, 'missing'), /there is no node missing/);
+  });
+});

@@ -1,0 +1,29 @@
+import { execFile } from 'node:child_process';
+import { explain } from '../../cli/explain/explain.ts';
+import { readSubject } from '../../cli/explain/subject.ts';
+import type { ClusterAccess } from '../../cli/support/cluster.ts';
+import { type Command, commandText } from '../../diagnosis/remedy.ts';
+import { createObjectsApi } from '../cli/objects-api-stand-in.ts';
+import { NOW, STATE_TABLE } from './state-table-fixture.ts';
+
+/** Every command suggested for a state of the table. */
+export async function commandsOfTable(): Promise<Command[]> {
+  const found = new Map<string, Command>();
+  for (const { objects, subject } of STATE_TABLE) {
+    const access = { client: createObjectsApi(objects), namespace: 'tenants' } as unknown as ClusterAccess;
+    const [kind, name] = subject;
+    const read = await readSubject(access.client, { kind, namespace: 'tenants', name }, 'default');
+    const { remedies } = await explain(access, read, {}, NOW);
+    for (const command of remedies.flatMap(({ commands }) => commands)) found.set(commandText(command), command);
+  }
+  return [...found.values()];
+}
+
+/** Runs a command line as a user types it. */
+export function shell(text: string, kubeconfig: string): Promise<{ status: number; output: string }> {
+  return new Promise((resolve) => {
+    execFile('sh', ['-c', `${text} 2>&1`], { env: { ...process.env, KUBECONFIG: kubeconfig } }, (error, stdout) => {
+      resolve({ status: error === null ? 0 : Number(error.code), output: stdout });
+    });
+  });
+}

@@ -1,0 +1,274 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import type { TLSSocket } from 'node:tls';
+import { createKubeClient } from '../../kube/api-transport.ts';
+import { KubeError } from '../../kube/client.ts';
+import { apiAccess } from '../../kube/daemon-access.ts';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
+import { ConfigError } from '../../runtime/config.ts';
+import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
+import { kubeconfig } from '../../sandbox/cluster/identities.ts';
+import { root } from '../support/bundles.ts';
+import { endsWithUs } from '../support/children.ts';
+import { replaceFile, tempDirectories, writeTree } from '../support/files.ts';
+import { kubeconfigText } from './api-fixture.ts';
+
+const DAY = 86_400_000;
+const authority = createCertificateAuthority('api');
+const foreign = createCertificateAuthority('elsewhere');
+const valid = authority.issue(['127.0.0.1']);
+const named = authority.issue(['kubernetes.example']);
+const expired = authority.issue(['127.0.0.1'], { days: 1, now: Date.now() - 3 * DAY });
+const me = authority.issue(['me']);
+const stranger = foreign.issue(['me']);
+const data = (pem: string) => Buffer.from(pem).toString('base64');
+const TRUSTED = { 'certificate-authority-data': data(authority.cert) };
+const FOREIGN = { 'certificate-authority-data': data(foreign.cert) };
+const credentials = ({ cert, key }: KeyedCertificate) => ({
+  'client-certificate-data': data(cert),
+  'client-key-data': data(key),
+});
+/** The outcome is the common name of the client that the server saw, `none`; or why nothing was sent. */
+const CASES: readonly (readonly [
+  title: string,
+  serving: KeyedCertificate,
+  cluster: object,
+  outcome: string | RegExp,
+  user?: object,
+])[] = [
+  ['a valid chain', valid, TRUSTED, 'none'],
+  ['a foreign CA', valid, FOREIGN, /unable to verify|self-signed/],
+  ['an expired certificate', expired, TRUSTED, /certificate has expired/],
+  ['a certificate of another name', named, TRUSTED, /does not match certificate/],
+  ['tls-server-name with that name', named, { ...TRUSTED, 'tls-server-name': 'kubernetes.example' }, 'none'],
+  ['insecure-skip-tls-verify with any certificate', expired, { 'insecure-skip-tls-verify': true }, 'none'],
+  ['a client certificate', valid, TRUSTED, 'me', credentials(me)],
+  ['a client certificate in files', valid, TRUSTED, 'me', { 'client-certificate': 'me.crt', 'client-key': 'me.key' }],
+  [
+    'a client certificate with another key',
+    valid,
+    TRUSTED,
+    /key values mismatch/,
+    { ...credentials(me), 'client-key-data': data(stranger.key) },
+  ],
+];
+const unreachableFor = (why: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof KubeError);
+  assert.deepEqual([error.status, error.reason], [0, 'Unreachable']);
+  assert.match(error.message, why);
+  return true;
+};
+describe('TLS to the API server', () => {
+  const temp = tempDirectories();
+  const servers: { close(): unknown; closeAllConnections(): void }[] = [];
+  after(() => {
+    for (const server of servers) {
+      server.close();
+      server.closeAllConnections();
+    }
+  });
+
+  /** Answers with the common name of the client's certificate if the CA issued it. */
+  const serve = async ({ cert, key }: KeyedCertificate) => {
+    const options = { cert, key, ca: authority.cert, requestCert: true, rejectUnauthorized: false };
+    let requests = 0;
+    const server = createTlsServer(options, ({ socket }, response) => {
+      requests++;
+      const tls = socket as TLSSocket;
+      response.end(JSON.stringify({ client: tls.authorized ? tls.getPeerCertificate().subject.CN : 'none' }));
+    });
+    servers.push(server);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    return { url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, requests: () => requests };
+  };
+
+  /** An HTTP proxy, and the addresses to which it has connected. */
+  const startProxy = async () => {
+    const targets: string[] = [];
+    const proxy = createHttpServer().on('connect', ({ url = '' }, client) => {
+      targets.push(url);
+      const { hostname, port } = new URL(`https://${url}`);
+      const upstream = connect(Number(port), hostname, () => {
+        client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+        client.pipe(upstream).pipe(client);
+      });
+      for (const socket of [client, upstream]) socket.on('error', () => undefined);
+    });
+    servers.push(proxy);
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, targets };
+  };
+  const clientOf = (cluster: object, user: object = { token: 't' }) => {
+    const root = temp();
+    writeTree(root, {
+      kubeconfig: kubeconfigText(cluster, user),
+      'me.crt': me.cert,
+      'me.key': me.key,
+    });
+    return createKubeClient(kubeconfigAccess(join(root, 'kubeconfig')), 'test');
+  };
+
+  for (const [title, serving, cluster, outcome, user] of CASES) {
+    it(title, async () => {
+      const { url, requests } = await serve(serving);
+      const client = clientOf({ server: url, ...cluster }, user);
+      try {
+        const get = client.get('/a');
+        const watch = client.watch('/a', {});
+        if (typeof outcome === 'string') {
+          assert.deepEqual(await get, { client: outcome });
+          assert.deepEqual(JSON.parse(await text(Readable.from(await watch))), { client: outcome });
+        } else {
+          for (const call of [get, watch]) await assert.rejects(call, unreachableFor(outcome));
+        }
+        assert.equal(requests(), typeof outcome === 'string' ? 2 : 0);
+      } finally {
+        await client.close();
+      }
+    });
+  }
+
+  it('passes through the proxy of the cluster (proxy-url), with the same checks', async () => {
+    const { url } = await serve(valid);
+    const proxy = await startProxy();
+    const proxied = { server: url, 'proxy-url': proxy.url };
+    const trusting = clientOf({ ...proxied, ...TRUSTED }, credentials(me));
+    const wary = clientOf({ ...proxied, ...FOREIGN });
+    try {
+      assert.deepEqual(await trusting.get('/a'), { client: 'me' });
+      await assert.rejects(wary.get('/a'), unreachableFor(/unable to verify|self-signed/));
+      assert.deepEqual(proxy.targets, Array(2).fill(new URL(url).host));
+    } finally {
+      await Promise.all([trusting.close(), wary.close()]);
+    }
+  });
+});
+
+const isConfigError = (message: RegExp) => (error: unknown) =>
+  error instanceof ConfigError && message.test(error.message);
+describe('the API access of a daemon', () => {
+  const temp = tempDirectories();
+
+  describe('in a pod', () => {
+    const inPod = (serviceAccount: string, serviceHost = '10.96.0.1', servicePort = 443) =>
+      apiAccess({ kubeconfig: undefined, serviceHost, servicePort, serviceAccount });
+    const account = (files: Readonly<Record<string, string>> = { 'ca.crt': 'CA', token: 'first\n' }) => {
+      const directory = temp();
+      writeTree(directory, files);
+      return directory;
+    };
+
+    it('has the address of the Service, with brackets around an IPv6 address', async () => {
+      assert.equal((await inPod(account())).server, 'https://10.96.0.1:443');
+      assert.equal((await inPod(account(), 'fd00::1', 6443)).server, 'https://[fd00::1]:6443');
+    });
+
+    it('has the CA of the service account, and its token as the kubelet last wrote it', async () => {
+      const directory = account();
+      const access = await inPod(directory);
+      assert.deepEqual(await access.requestOptions(), {
+        ca: Buffer.from('CA'),
+        headers: { authorization: 'Bearer first' },
+      });
+      replaceFile(join(directory, 'token'), 'second\n');
+      assert.deepEqual((await access.requestOptions()).headers, { authorization: 'Bearer second' });
+      assert.deepEqual([access.token(), access.tokenFile], ['second', undefined]);
+    });
+
+    it('names a missing file of the service account', async () => {
+      await assert.rejects(
+        inPod(account({ token: 't' })),
+        isConfigError(/cannot read .*ca\.crt: .*; give --kubeconfig/),
+      );
+      const access = await inPod(account({ 'ca.crt': 'CA' }));
+      assert.throws(() => access.token(), isConfigError(/cannot read .*token/));
+    });
+
+    it('comes second to a kubeconfig', async () => {
+      const directory = account();
+      const kubeconfig = join(directory, 'missing');
+      await assert.rejects(
+        apiAccess({ kubeconfig, serviceHost: '10.96.0.1', servicePort: 443, serviceAccount: directory }),
+        isConfigError(/missing/),
+      );
+    });
+  });
+
+  describe('from a kubeconfig', () => {
+    const fileWith = (user: object) => {
+      const directory = temp();
+      const kubeconfig = kubeconfigText({ server: 'https://api.example.org:6443//' }, user);
+      writeTree(directory, { kubeconfig, token: 'first\n' });
+      return join(directory, 'kubeconfig');
+    };
+    const access = (user: object) =>
+      apiAccess({ kubeconfig: fileWith(user), serviceHost: undefined, servicePort: 443 });
+
+    it('has the server without slashes at its end, and the token', async () => {
+      const { server, token, tokenFile } = await access({ token: 't' });
+      assert.deepEqual([server, token(), tokenFile], ['https://api.example.org:6443', 't', undefined]);
+    });
+
+    it('reads the token from its file for each request, in place of a token of the kubeconfig', async () => {
+      const { token, tokenFile, requestOptions } = await access({ token: 'static', tokenFile: 'token' });
+      assert.equal(token(), 'first');
+      replaceFile(tokenFile ?? '', 'second\n');
+      assert.equal(token(), 'second');
+      assert.deepEqual((await requestOptions()).headers, { Authorization: 'Bearer second' });
+    });
+
+    it('refuses a credential plugin', async () => {
+      await assert.rejects(
+        access({ exec: { command: 'aws' } }),
+        isConfigError(/credential plugins are not supported here; use a token or a client certificate$/),
+      );
+    });
+  });
+});
+const DAEMONS: Readonly<Record<string, readonly string[]>> = {
+  webhook: [],
+  'scheduler-plugin': [],
+  'node-agent': ['--node-name', 'worker-0'],
+};
+describe('a daemon outside of a pod without --kubeconfig', function () {
+  this.timeout(300_000);
+  const temp = tempDirectories();
+
+  for (const [name, args] of Object.entries(DAEMONS)) {
+    it(`${name}: exits with 2, a line for people and a line of the log, and contacts no cluster of KUBECONFIG and ~/.kube/config`, async () => {
+      const server = createServer((socket) => socket.destroy());
+      const dialled = once(server, 'connection').then(() => 'it dialled the cluster of the current context');
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const home = temp();
+      const { port } = server.address() as AddressInfo;
+      const access = { server: `https://127.0.0.1:${port}`, ca: createCertificateAuthority('x').cert, token: 'secret' };
+      writeTree(home, { '.kube/config': kubeconfig(access) });
+      const env = { PATH: process.env['PATH'], HOME: home, KUBECONFIG: join(home, '.kube/config') };
+      const program = ['--import', 'tsx', join(root, name, 'main.ts'), ...args];
+      const child = spawn(process.execPath, program, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe'] });
+      endsWithUs(child);
+      const stderrText = text(child.stderr);
+      const ended = once(child, 'exit').then(([status]) => status as number | null);
+      try {
+        assert.equal(await Promise.race([ended, dialled]), 2);
+        assert.match(
+          await stderrText,
+          new RegExp(
+            `^plumbline-${name}: this is not a pod .*: give --kubeconfig\\n{"level":"fatal",.*"component":"${name}",.*"msg":"startup failed"}\\n$`,
+          ),
+        );
+      } finally {
+        child.kill('SIGKILL');
+        server.close();
+      }
+    });
+  }
+});

@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict';
+import type { HostReport } from '../../model/kubelet/host-report.ts';
+import { podRequestOf } from '../../model/kubelet/pod-request.ts';
+import type { PlacementNeeds } from '../../model/placement/needs.ts';
+import { preparedHost, withFreeResources, withoutPods } from '../../model/placement/needs.ts';
+import { judgeHost } from '../../model/placement/verdict.ts';
+import { container, pod } from './kubelet/fixture.ts';
+
+const VF = 'openshift.io/sriov_vf';
+const GPU = 'nvidia.com/gpu';
+const GIB = 2 ** 30;
+
+/** Two NUMA nodes of 32 CPUs, cores of two threads; CPUs 0 and 32 are reserved. */
+const REPORT: HostReport = {
+  kubeletVersion: 'v1.36.2',
+  cells: [
+    { id: 0, cpus: '0-15,32-47' },
+    { id: 1, cpus: '16-31,48-63' },
+  ],
+  cores: Array.from({ length: 32 }, (_, core) => `${core},${core + 32}`),
+  reserved: '0,32',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+  topologyManager: { policy: 'single-numa-node', scope: 'container' },
+  assignments: [],
+  devices: [],
+};
+
+type Groups = NonNullable<HostReport['devices']>[number]['groups'];
+
+const owned = (cpus: string, podUID = 'b') => ({ podUID, container: 'compute', cpus });
+const vfs = (...groups: Groups) => [{ resource: VF, groups }];
+const vfOn = (cells: string, free: number, total = 8) => ({ cells, total, free });
+
+function needs(uid: string, cpus: number, amounts: Record<string, string> = {}, init = 0): PlacementNeeds {
+  const initContainers = init > 0 ? [container('init', init)] : [];
+  return { request: podRequestOf(pod(uid, [container('compute', cpus, amounts)], initContainers)), networks: [] };
+}
+const withVf = (uid: string, cpus = 8, count = 1) => needs(uid, cpus, { [VF]: `${count}` });
+
+/** The CPUs of a pod on the node, or the refusal without the kubelet's own message. */
+function verdictText(wanted: PlacementNeeds, report: Partial<HostReport>, assumed: readonly PlacementNeeds[] = []) {
+  const verdict = judgeHost(wanted, preparedHost({ ...REPORT, ...report }), assumed, 'count-check');
+  if (!verdict.fits) return `${verdict.kind}: ${verdict.detail.replace(/; the kubelet would answer: .+$/, '')}`;
+  return [`${verdict.cpus ?? 'by count'}`, ...verdict.warnings].join('; ');
+}
+
+const FIRST_ON_1 = '16-19,48-51';
+const FIRST_ON_0 = '1-4,33-36';
+
+describe('devices of a report', () => {
+  const busy1 = [owned('16-31,48-63')];
+  const rows: [string, PlacementNeeds, Partial<HostReport>, string][] = [
+    [
+      'a VF where all CPUs are owned',
+      withVf('a'),
+      { devices: vfs(vfOn('1', 8)), assignments: busy1 },
+      `no-common-node: ${VF}: free on NUMA node 1 only; its CPUs are owned`,
+    ],
+    ['devices without topology', withVf('a'), { devices: vfs({ total: 8, free: 8 }), assignments: busy1 }, FIRST_ON_0],
+    [
+      'two resources on different NUMA nodes',
+      needs('a', 8, { [VF]: '1', [GPU]: '1' }),
+      { devices: [{ resource: GPU, groups: [vfOn('0', 1)] }, ...vfs(vfOn('1', 8))] },
+      'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32',
+    ],
+    ['a resource of DRA', withVf('a'), { devices: [{ resource: VF, groups: [], dra: true }] }, FIRST_ON_0],
+    [
+      'unhealthy devices of an unknown one',
+      withVf('a'),
+      { devices: [{ resource: VF, groups: [vfOn('0', 8), vfOn('1', 7, 7)], unhealthy: 1 }] },
+      `by count; not predicted: the NUMA nodes of unhealthy devices of ${VF} are not reported`,
+    ],
+    [
+      'a report without devices',
+      withVf('a'),
+      { devices: undefined },
+      `by count; not predicted: the devices of ${VF} are not reported`,
+    ],
+  ];
+  for (const [what, wanted, report, expected] of rows) {
+    it(`decide: ${what}`, () => assert.equal(verdictText(wanted, report), expected));
+  }
+
+  it('are too many to prepare above 16,384', () => {
+    const groups = Array.from({ length: 17 }, (_, id) => vfOn(`${id}`, 1024, 5000));
+    assert.throws(() => preparedHost({ ...REPORT, devices: vfs(...groups) }), /more than 16384 devices/);
+  });
+
+  it('of pods that end are only free if all are: a report does not name their pods', () => {
+    const host = preparedHost({ ...REPORT, devices: vfs(vfOn('1', 0)), assignments: busy1 });
+    const after = withoutPods(host, new Set(['b']));
+    assert.equal(judgeHost(withVf('a'), after, [], 'refuse').fits, false);
+    assert.equal(judgeHost(withVf('a'), withFreeResources(after), [], 'refuse').fits, true);
+  });
+});
+
+describe('devices of pods in flight', () => {
+  const two = [withVf('p'), withVf('q')];
+  const on1 = { devices: vfs(vfOn('1', 8)), assignments: [owned('28-31,60-63')] };
+  const three = `in-flight: the 3 pods in flight do not fit by the report of the node: the report is outdated, or the kubelet will refuse them`;
+  const rows: [string, PlacementNeeds, Partial<HostReport>, readonly PlacementNeeds[], string][] = [
+    ['the third VF of three', withVf('a'), on1, two, '24-27,56-59'],
+    [
+      'a pod without VFs could take their CPUs first',
+      needs('a', 26),
+      { devices: vfs(vfOn('0', 8)) },
+      [withVf('p')],
+      'in-flight: it fits only if the kubelet admits it before some of 1 pod in flight',
+    ],
+    [
+      'a VF that the kubelet may choose on either NUMA node',
+      withVf('a'),
+      { devices: vfs(vfOn('0', 1, 1), vfOn('0-1', 1, 1)) },
+      [withVf('p')],
+      'in-flight: it fits only if the kubelet admits it before some of 1 pod in flight',
+    ],
+  ];
+  for (const [what, wanted, report, assumed, expected] of rows) {
+    it(`count: ${what}`, () =>
+      assert.equal(verdictText(wanted, report, assumed).replace(three, 'in-flight'), expected));
+  }
+});
+
+describe('memory and feature gates of a report', () => {
+  const cell = (id: number, freeGib: number, blocks = 0, group = `${id}`) => ({
+    id,
+    memory: 64 * GIB,
+    hugePages: { 'hugepages-1Gi': 8 * GIB },
+    state: { blocks, group, free: { memory: 56 * GIB, 'hugepages-1Gi': freeGib * GIB } },
+  });
+  const memory = (...cells: ReturnType<typeof cell>[]) => ({ memoryManager: { policy: 'Static', cells } });
+  const paged = (uid: string) => needs(uid, 8, { 'hugepages-1Gi': '6Gi' });
+  const busy1 = { assignments: [owned('16-31,48-63')] };
+  const { state: _, ...stateless } = cell(0, 8);
+  const older = { memoryManager: { policy: 'Static', cells: [stateless, { ...stateless, id: 1 }] } };
+  const withFree = (of: ReturnType<typeof cell>, gib: number) => ({ ...of, freePages: { 'hugepages-1Gi': gib * GIB } });
+  const uncounted = (...gib: number[]) => ({
+    memoryManager: {
+      policy: 'None',
+      cells: gib.map((free, id) => ({ ...withFree(cell(id, 0), free), state: undefined })),
+    },
+  });
+  const rows: [string, PlacementNeeds, Partial<HostReport>, readonly PlacementNeeds[], string][] = [
+    [
+      'pages that the kernel does not have, where the kubelet would give them',
+      paged('a'),
+      { ...memory(withFree(cell(0, 8), 4), cell(1, 8)), ...busy1 },
+      [],
+      'pages-taken: 4 GiB of 1Gi pages on NUMA node 0 are taken by processes that did not reserve them',
+    ],
+    [
+      'pages that the kernel does not have, and that are left',
+      paged('a'),
+      memory(withFree(cell(0, 8), 6), cell(1, 8)),
+      [],
+      FIRST_ON_0,
+    ],
+    [
+      'pages that are taken where a pod in flight and this one may be',
+      paged('a'),
+      memory(cell(0, 8), withFree(cell(1, 8), 4)),
+      [paged('p')],
+      'pages-taken: 4 GiB of 1Gi pages on NUMA node 1 are taken by processes that did not reserve them',
+    ],
+    [
+      'pages taken where a pod without pages goes',
+      needs('a', 8),
+      memory(withFree(cell(0, 8), 0), cell(1, 8)),
+      [],
+      FIRST_ON_0,
+    ],
+    ['pages that no kubelet counts', paged('a'), uncounted(4, 4), [], FIRST_ON_0],
+    [
+      'too few pages that no kubelet counts',
+      paged('a'),
+      uncounted(4, 1),
+      [],
+      'pages-taken: 5 GiB of 1Gi pages are free by the kernel, and 6 GiB are needed',
+    ],
+    [
+      'too few pages that no kubelet counts, for it and a pod in flight',
+      paged('a'),
+      uncounted(4, 4),
+      [paged('p')],
+      'pages-taken: 8 GiB of 1Gi pages are free by the kernel, and 12 GiB are needed',
+    ],
+    [
+      'the CPUs of the other one in use',
+      paged('a'),
+      { ...memory(cell(0, 2, 1), cell(1, 8)), ...busy1 },
+      [],
+      'no-common-node: hugepages-1Gi: 6 GiB needed, 2 GiB free on NUMA node 0',
+    ],
+    ['pages of a pod in flight', paged('a'), memory(cell(0, 8), cell(1, 8)), [paged('p')], FIRST_ON_1],
+    [
+      'a group of NUMA nodes',
+      needs('a', 8),
+      memory(cell(0, 8, 1, '0-1'), cell(1, 8, 1, '0-1')),
+      [],
+      'no-common-node: 8 CPUs needed near each other; free by NUMA node: 0: 30, 1: 32',
+    ],
+    [
+      'a report without the state',
+      needs('a', 8),
+      older,
+      [],
+      'by count; not predicted: the state of the memory manager is not reported',
+    ],
+    ['a gate that is on', needs('a', 8), { featureGates: { PodLevelResourceManagers: true } }, [], 'by count'],
+  ];
+  for (const [what, wanted, report, assumed, expected] of rows) {
+    it(`decide: ${what}`, () => assert.equal(verdictText(wanted, report, assumed), expected));
+  }
+});
+
+describe('an init container', () => {
+  const report: Partial<HostReport> = {
+    reserved: '1,3',
+    cpuManager: { policy: 'static', options: {} },
+    assignments: [owned('0,2,4-14,32,34,36-46', 'e'), owned('33', 'f')],
+  };
+  const rows: [string, PlacementNeeds, string, number | undefined][] = [
+    [
+      'that gets a CPU of a full NUMA node',
+      needs('a', 26, {}, 1),
+      'tied-by-init: init container init: it gets 1 CPU of NUMA node 0, which container compute reuses, so 26 CPUs are needed there; 3 free',
+      23,
+    ],
+  ];
+  for (const [what, wanted, expected, missing] of rows) {
+    it(what, () => {
+      assert.equal(verdictText(wanted, report), expected);
+      const verdict = judgeHost(wanted, preparedHost({ ...REPORT, ...report }), [], 'refuse');
+      assert.equal(verdict.fits ? undefined : verdict.missing, missing);
+    });
+  }
+});

@@ -1,0 +1,34 @@
+import { type KubernetesObject, namespaceOf, podOf } from '../control-plane.ts';
+import { installPolicies, type PoliciesOptions } from '../webhook/policies-stage.ts';
+
+const SYSTEM = 'plumbline-system';
+const ACCOUNT = 'plumbline-node-agent';
+/** The namespace of the accounts of DPUs. */
+export const DPUS = 'plumbline-dpu';
+
+/** A real API server with Plumbline's roles and policies, and nodes with agents. */
+export type InstalledAgents = Awaited<ReturnType<typeof installAgents>>;
+
+export async function installAgents(
+  nodes: readonly string[],
+  options: Pick<PoliciesOptions, 'apiServerArgs' | 'components'> = {},
+) {
+  const policies = await installPolicies({
+    ...options,
+    before: [namespaceOf('ovn-kubernetes')],
+    after: nodes.flatMap((name): KubernetesObject[] => [
+      { apiVersion: 'v1', kind: 'Node', metadata: { name } },
+      podOf({ name: `agent-${name}`, namespace: SYSTEM }, { nodeName: name, serviceAccountName: ACCOUNT }),
+    ]),
+  });
+  return {
+    ...policies,
+    /** The client of the agent on a node, with the token of its pod. */
+    agent: (node: string) => policies.account(SYSTEM, ACCOUNT, `agent-${node}`),
+    /** A client with a token of the same account that is not bound to a pod. */
+    unbound: () => policies.account(SYSTEM, ACCOUNT),
+  };
+}
+
+/** The component of the agents of DPUs and their hosts. */
+export const WITH_DPUS = { components: ['base/node-agent/components/dpu'] } as const;

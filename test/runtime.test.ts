@@ -1,0 +1,301 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request as httpRequest, type RequestListener } from 'node:http';
+import { Agent as TlsAgent, request as tlsRequest } from 'node:https';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { mock } from 'node:test';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { CertificateError, ServingCertificate } from '../runtime/certificate.ts';
+import { createServingDaemon, type DrainTimes, runDaemon } from '../runtime/daemon.ts';
+import { HttpServer } from '../runtime/http-server.ts';
+import { createRegistry } from '../runtime/metrics.ts';
+import { sleep } from '../runtime/time.ts';
+import { createCertificateAuthority, type KeyedCertificate } from '../sandbox/certificates.ts';
+import { replaceFile, tempDirectories } from './support/files.ts';
+import { recordingLogger, silent } from './support/logger.ts';
+
+const authority = createCertificateAuthority('test');
+describe('an HTTPS server with a renewed certificate', () => {
+  const temp = tempDirectories();
+  let folder: string;
+  let server: HttpServer;
+  const files = () => ({ certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') });
+
+  const write = ({ cert, key }: KeyedCertificate) => {
+    replaceFile(files().certFile, cert);
+    replaceFile(files().keyFile, key);
+  };
+
+  beforeEach(async () => {
+    folder = temp();
+    write(authority.issue(['localhost', '127.0.0.1']));
+    const handler = (_request: unknown, response: { end: (text: string) => void }) => response.end('ok');
+    server = new HttpServer({ handler, host: '127.0.0.1', port: 0, certificate: files(), log: silent });
+    await server.start();
+  });
+  afterEach(() => server.stop(0));
+
+  /** The serial number of the certificate that the server presented. */
+  const ask = (agent?: TlsAgent) =>
+    new Promise<string>((resolve, reject) => {
+      const options = { host: '127.0.0.1', port: server.port, ca: authority.cert, agent: agent ?? false };
+      const call = tlsRequest(options, (response) => {
+        const { serialNumber } = (response.socket as TLSSocket).getPeerCertificate();
+        response.resume().on('end', () => resolve(serialNumber));
+      });
+      call.on('error', reject).end();
+    });
+
+  it('uses the new one for new connections, and fails no request while it changes 100 times', async function () {
+    this.timeout(300_000);
+    const running = new AbortController();
+    const agent = new TlsAgent({ keepAlive: true, maxSockets: 1 });
+    let requests = 0;
+    const serials = new Set<string>();
+    const failures: unknown[] = [];
+    const load = async (agent?: TlsAgent) => {
+      while (!running.signal.aborted) {
+        await ask(agent).then(
+          (serial) => serials.add(serial),
+          (error: unknown) => failures.push(error),
+        );
+        requests++;
+      }
+    };
+    const loads = [load(), load(), load(agent)];
+    for (let i = 0; i < 100; i++) {
+      write(authority.issue(['localhost', '127.0.0.1']));
+      // Some pairs get time to settle, others are overwritten half-way.
+      await sleep(i % 10 === 0 ? 0.25 : 0.01);
+    }
+    running.abort();
+    await Promise.all(loads);
+    agent.destroy();
+    assert.deepEqual(failures, []);
+    assert.ok(requests > 100, `only ${requests} requests`);
+    assert.ok(serials.size > 5, `only ${serials.size} certificates were seen`);
+  });
+
+  it('keeps the old one while certificate and key do not match', async () => {
+    const before = await ask();
+    writeFileSync(files().keyFile, authority.issue(['localhost']).key);
+    await sleep(0.3);
+    assert.equal(await ask(), before);
+    write(authority.issue(['localhost', '127.0.0.1']));
+    await sleep(0.3);
+    assert.notEqual(await ask(), before);
+  });
+
+  it('does not start with a pair that does not match, and reports it', async () => {
+    writeFileSync(files().keyFile, authority.issue(['localhost']).key);
+    const other = new HttpServer({
+      handler: () => undefined,
+      host: '127.0.0.1',
+      port: 0,
+      certificate: files(),
+      log: silent,
+    });
+    await assert.rejects(
+      other.start(),
+      (error: unknown) => error instanceof CertificateError && /is not the key of/.test(error.message),
+    );
+  });
+});
+describe('a certificate whose directory cannot be watched', () => {
+  const temp = tempDirectories();
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }));
+  afterEach(() => mock.timers.reset());
+
+  it('is read at once for a change before the watch, and then once a minute', async () => {
+    const folder = join(temp(), 'certificates');
+    const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+    const write = ({ cert, key }: KeyedCertificate) => {
+      mkdirSync(folder, { recursive: true });
+      replaceFile(files.certFile, cert);
+      replaceFile(files.keyFile, key);
+      return cert;
+    };
+    const { log, lines } = recordingLogger();
+    const read: string[] = [];
+    write(authority.issue(['localhost']));
+    const certificate = new ServingCertificate(files, log);
+    await certificate.load();
+    const early = write(authority.issue(['localhost']));
+    certificate.watch(async ({ cert }) => void read.push(String(cert)));
+    const readingAfter = async (milliseconds: number, count: number) => {
+      mock.timers.tick(milliseconds);
+      for (let turn = 0; turn < 10_000 && read.length < count; turn++) await setImmediate();
+    };
+    await readingAfter(0, 1);
+    assert.deepEqual(read, [early]);
+    rmSync(folder, { recursive: true });
+    await readingAfter(60_000, 2);
+    const late = write(authority.issue(['localhost']));
+    await readingAfter(60_000, 2);
+    certificate.stop();
+    assert.deepEqual(read, [early, late]);
+    assert.ok(lines.length > 0, 'the missing files are in the log');
+  });
+});
+describe('a certificate outside its validity', () => {
+  const temp = tempDirectories();
+  const DAY = 86_400_000;
+
+  for (const [title, now, messages] of [
+    ['expired', Date.now() - 3 * DAY, ['the serving certificate is expired or not valid yet']],
+    ['of the future', Date.now() + 3 * DAY, ['the serving certificate is expired or not valid yet']],
+    ['valid', Date.now(), []],
+  ] as const) {
+    it(`is loaded, and its fault is logged as an error: ${title}`, async () => {
+      const folder = temp();
+      const files = { certFile: join(folder, 'tls.crt'), keyFile: join(folder, 'tls.key') };
+      const { cert, key } = authority.issue(['localhost'], { now, days: 1 });
+      replaceFile(files.certFile, cert);
+      replaceFile(files.keyFile, key);
+      const { log, lines } = recordingLogger();
+      await new ServingCertificate(files, log).load();
+      const errors = lines.filter(({ level }) => level === 50).map(({ msg }) => msg);
+      assert.deepEqual(errors, messages);
+    });
+  }
+});
+describe('an HTTP server that stops', () => {
+  it('finishes a request in progress and closes kept-alive connections', async () => {
+    const server = new HttpServer({
+      handler: (_request, response) => void sleep(0.2).then(() => response.end('done')),
+      host: '127.0.0.1',
+      port: 0,
+      log: silent,
+    });
+    await server.start();
+    const agent = new Agent({ keepAlive: true });
+    const answer = new Promise<string>((resolve, reject) => {
+      httpRequest({ host: '127.0.0.1', port: server.port, agent }, (response) => {
+        response.setEncoding('utf8').once('data', resolve);
+      })
+        .on('error', reject)
+        .end();
+    });
+    await sleep(0.05);
+    await server.stop(5);
+    assert.equal(await answer, 'done');
+    agent.destroy();
+  });
+
+  it('answers a request that has arrived on a kept-alive connection but is not read yet', async () => {
+    const server = new HttpServer({
+      handler: (_request, response) => void response.end('done'),
+      host: '127.0.0.1',
+      port: 0,
+      log: silent,
+    });
+    await server.start();
+    const socket = connect(server.port, '127.0.0.1').setEncoding('utf8');
+    const request = 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n';
+    socket.write(request);
+    await once(socket, 'data');
+    // Written into the kernel at once; this process reads no socket before the next iteration of its event loop.
+    socket.write(request);
+    const answered = new Promise<string>((resolve, reject) => {
+      socket
+        .once('data', resolve)
+        .once('error', reject)
+        .once('close', () => reject(new Error('closed unanswered')));
+    });
+    const [answer] = await Promise.all([answered, server.stop(5)]);
+    assert.match(answer, /^HTTP\/1.1 200 OK\r\n(?:.*\r\n)*connection: close\r\n/i);
+    socket.destroy();
+  });
+});
+
+/** Longer than the interval of the calls below, even on a busy machine. */
+const QUIET = 1;
+describe('a serving daemon that is stopped', () => {
+  const start = async (drain: DrainTimes) => {
+    const handler: RequestListener = (_request, response) => response.end('ok');
+    const server = new HttpServer({ handler, host: '127.0.0.1', port: 0, log: silent });
+    let closed = 0;
+    const daemon = createServingDaemon({
+      server,
+      probes: { host: '127.0.0.1', port: 0 },
+      notReady: () => undefined,
+      registry: createRegistry(),
+      run: async () => undefined,
+      close: async () => void closed++,
+      drain,
+      log: silent,
+    });
+    await daemon.start();
+    const call = async () => {
+      const answer = await fetch(`http://127.0.0.1:${server.port}/`, { headers: { connection: 'close' } });
+      return `${answer.status} ${await answer.text()}`;
+    };
+    return { daemon, call, closed: () => closed };
+  };
+
+  it('keeps answering while calls arrive, and closes after a quiet time', async () => {
+    const { daemon, call, closed } = await start({ quiet: QUIET, most: 60 });
+    let stopped = false;
+    const stopping = daemon.stop().then(() => {
+      stopped = true;
+    });
+    // Callers that have not noticed yet, for several times as long as the daemon waits for a call.
+    const deadline = performance.now() + 4 * QUIET * 1000;
+    let answered = 0;
+    while (performance.now() < deadline) {
+      assert.equal(await call(), '200 ok');
+      answered++;
+      assert.ok(!stopped && closed() === 0);
+      await delay(20);
+    }
+    await stopping;
+    assert.equal(closed(), 1);
+    assert.ok(answered > 0);
+    await assert.rejects(call());
+  });
+
+  it('exits with status 1 if its work fails', async () => {
+    const { log, lines } = recordingLogger();
+    const server = new HttpServer({ handler: () => undefined, host: '127.0.0.1', port: 0, log });
+    const daemon = createServingDaemon({
+      server,
+      probes: { host: '127.0.0.1', port: 0 },
+      notReady: () => undefined,
+      registry: createRegistry(),
+      run: async () => Promise.reject(new Error('a mistake')),
+      close: async () => undefined,
+      drain: { quiet: 0, most: 0 },
+      log,
+    });
+    const exited = new Promise((resolve) => {
+      mock.method(process, 'exit', (status: number) => resolve(status));
+    });
+    const signals = ['SIGTERM', 'SIGINT'] as const;
+    const before = signals.map((signal) => process.listeners(signal));
+    await runDaemon(daemon, { log });
+    assert.equal(await exited, 1);
+    mock.restoreAll();
+    for (const [i, signal] of signals.entries()) {
+      for (const added of process.listeners(signal).filter((one) => !before[i]?.includes(one)))
+        process.off(signal, added);
+    }
+    assert.deepEqual(
+      lines.filter(({ level }) => level === 60).map(({ msg, err }) => [msg, (err as Error).message]),
+      [['the daemon’s work failed; stopping', 'a mistake']],
+    );
+  });
+
+  it('finally closes even if calls keep arriving', async () => {
+    const { daemon, call, closed } = await start({ quiet: 60, most: 0.5 });
+    let stopped = false;
+    const stopping = daemon.stop().then(() => {
+      stopped = true;
+    });
+    while (!stopped) await call().catch(() => delay(20));
+    await stopping;
+    assert.equal(closed(), 1);
+  });
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readSysfs } from '../../../hardware/sysfs.ts';
+import { CpuSet } from '../../../model/cpu-set.ts';
+import { createHost, type HostDescription } from '../../../model/host.ts';
+import { describeSysfs } from '../../../model/host-sysfs.ts';
+import { checkpointChecksum, createStateFile, readStateFile } from '../../../sandbox/kubelet/state-files.ts';
+import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
+import { describeHost } from '../../support/describe-host.ts';
+import { temporaryDirectory } from '../support.ts';
+
+const HOSTS: Record<string, HostDescription> = {
+  'two sockets, SMT2, siblings far apart': {
+    cells: [
+      { id: 0, cpus: '0-3,8-11' },
+      { id: 1, cpus: '4-7,12-15' },
+    ],
+    cores: ['0,8', '1,9', '2,10', '3,11', '4,12', '5,13', '6,14', '7,15'],
+  },
+  'one socket, two NUMA nodes, two caches': {
+    cells: [
+      { id: 0, cpus: '0-3' },
+      { id: 1, cpus: '4-7' },
+    ],
+    cores: ['0-1', '2-3', '4-5', '6-7'],
+    sockets: [{ id: 0, cpus: '0-7' }],
+    uncores: [
+      { id: 0, cpus: '0-3' },
+      { id: 1, cpus: '4-7' },
+    ],
+  },
+  SMT4: { cells: [{ id: 0, cpus: '0-15' }], cores: ['0-3', '4-7', '8-11', '12-15'] },
+};
+
+describe('emulated host files', () => {
+  let directory: { path: string; remove: () => Promise<void> };
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+  });
+  afterEach(() => directory.remove());
+
+  for (const [what, description] of Object.entries(HOSTS)) {
+    it(`sysfs gives the agent the described host: ${what}`, async () => {
+      const host = createHost(description);
+      await writeSysfs(directory.path, host);
+      assert.deepEqual(describeHost(createHost(describeSysfs(await readSysfs(directory.path)))), describeHost(host));
+    });
+  }
+});
+
+describe('cpu_manager_state', () => {
+  let directory: { path: string; remove: () => Promise<void> };
+  let path: string;
+  beforeEach(async () => {
+    directory = await temporaryDirectory();
+    path = join(directory.path, 'cpu_manager_state');
+  });
+  afterEach(() => directory.remove());
+  const create = () => createStateFile(path, 'static', { defaultSet: CpuSet.parse('0-7'), assignments: new Map() });
+
+  it('has the checksum of a real kubelet', () => assert.equal(checkpointChecksum('none', '', {}), 1353318690));
+
+  it('frees CPUs of an init container that an app container shares only once', async () => {
+    const file = await create();
+    await file.assign('u', 'init', CpuSet.parse('2-3'));
+    await file.assign('u', 'app', CpuSet.parse('2-3'));
+    assert.equal(file.state.defaultSet.toString(), '0-1,4-7');
+    await file.release('u');
+    assert.equal(file.state.defaultSet.toString(), '0-7');
+  });
+
+  it('survives a restart', async () => {
+    const file = await create();
+    await file.assign('u', 'c', CpuSet.parse('2-3'));
+    const state = await readStateFile(path, 'static');
+    assert.equal(state?.defaultSet.toString(), '0-1,4-7');
+    assert.equal(state?.assignments.get('u')?.get('c')?.toString(), '2-3');
+    assert.equal(await readStateFile(`${path}x`, 'static'), undefined);
+  });
+  it('prevents a start of the kubelet with another policy or checksum', async () => {
+    await create();
+    await assert.rejects(readStateFile(path, 'none'), /policy "none" differs from state checkpoint policy "static"/);
+    await writeFile(path, (await readFile(path, 'utf8')).replace('0-7', '0-6'));
+    await assert.rejects(readStateFile(path, 'static'), /corrupted/);
+  });
+});

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { sleep } from '../../runtime/time.ts';
+import {
+  appOf,
+  type ExtenderUnderTest,
+  extenderOf,
+  type FilterReply,
+  owned,
+  podOf,
+  statusOf,
+  useServer,
+  withUid,
+} from './extender-fixture.ts';
+
+/** Node names of 63 characters. */
+const nodeNames = (count: number) => Array.from({ length: count }, (_, i) => `worker-${i}.`.padEnd(63, 'x'));
+describe('an answer for 5,000 nodes', () => {
+  for (const text of ['o', '\0', '"', '’']) {
+    it(`has at most 1 MiB if a network of the pod is called ${JSON.stringify(text.repeat(3))}…`, () => {
+      const names = nodeNames(5000);
+      const { filter } = extenderOf({ nodes: Object.fromEntries(names.map((node) => [node, statusOf()])) });
+      const reply = filter(podOf('4', [`physnet.plumbline.dev/${text.repeat(295)}`]), names);
+      assert.equal(Object.keys(reply.FailedAndUnresolvableNodes).length, 5000);
+      assert.match(reply.FailedAndUnresolvableNodes[names[0]!] ?? '', /^physnet .*…$/s);
+      assert.ok(Buffer.byteLength(JSON.stringify(reply)) <= 1024 * 1024);
+    }).timeout(30_000);
+  }
+});
+describe('predictions in a call', () => {
+  /** Each prediction seems to take 10 ms. */
+  const slow = (under: ExtenderUnderTest) => {
+    let seconds = 1000;
+    Object.defineProperty(under.clock, 'now', { get: () => (seconds += 0.01) });
+    return under;
+  };
+  const names = nodeNames(100);
+  const full = statusOf({ topologyManager: { policy: 'single-numa-node', scope: 'container' } });
+  const reports = (status: typeof full) =>
+    Object.fromEntries(names.map((name, i) => [name, { ...status, physnets: [{ name: `p${i}`, cells: '0' }] }]));
+
+  it('end after a time, with the nodes that passed until then', () => {
+    const { filter } = slow(extenderOf({ nodes: reports(statusOf()), answers: 100 }));
+    const { NodeNames, FailedAndUnresolvableNodes } = filter(podOf('4'), names);
+    assert.ok(NodeNames.length > 0 && NodeNames.length < 20, `${NodeNames.length} nodes`);
+    assert.match(FailedAndUnresolvableNodes[names.at(-1) ?? ''] ?? '', /not checked in time/);
+  });
+
+  it('that end before a node passed are an error, so that the scheduler tries again soon and gets further', () => {
+    const under = slow(extenderOf({ nodes: reports(full) }));
+    // 14 CPUs are free, but no more than 8 on one NUMA node.
+    const attempt = () => under.filter(podOf('10'), names);
+    assert.throws(attempt, /\d+ nodes were not checked in time; try again/);
+    assert.equal(under.state.reservations.size, 0);
+  });
+});
+describe('predictions of a pod for which a call had no time', () => {
+  for (const [owners, areGone] of [
+    ['pods that are known', false],
+    ['pods that are gone', true],
+  ] as const) {
+    it(`continue between its calls while 24 pods of another namespace wait, on nodes with ${owners}`, async () => {
+      const names = [...nodeNames(100), 'last'];
+      const empty = statusOf({ topologyManager: { policy: 'single-numa-node', scope: 'container' } });
+      // Twelve CPUs are free on each node, where three containers of four find room only on the last one.
+      const nodes = Object.fromEntries(
+        names.map((name, i) => {
+          const assignments = [owned(`of-${i}`, name === 'last' ? '1,9' : '4,12')];
+          return [name, { ...empty, assignments, physnets: [{ name: `p${i}`, cells: '0' }] }];
+        }),
+      );
+      const bound = areGone ? [] : names.map((node, i) => ({ node, pod: withUid(podOf('2'), `of-${i}`) }));
+      const under = extenderOf({ nodes, bound });
+      // Such nodes are predicted last in a call.
+      under.state.fleet.setReservations('last', 1, 0);
+      let seconds = 1000;
+      Object.defineProperty(under.clock, 'now', { get: () => (seconds += 0.01) });
+      const attempt = (namespace: string, uid: string, memory: string, offered: readonly string[]) => {
+        const pod = withUid(podOf('4'), uid, { namespace });
+        const resources = { requests: { cpu: '4', memory }, limits: { cpu: '4', memory } };
+        const containers = ['a', 'b', 'c'].map((name) => ({ name, resources }));
+        try {
+          return under.filter({ ...pod, spec: { ...pod.spec, containers } }, offered).NodeNames;
+        } catch (error) {
+          assert.match((error as Error).message, /not checked in time/);
+          return [];
+        }
+      };
+      let answered: readonly string[] = [];
+      // As kube-scheduler after its back-off, which is longer.
+      for (let tries = 0; answered.length === 0 && tries < 30; tries++) {
+        for (let i = 0; i < 24; i++) attempt('tenant', `t${i}`, `${i + 1}Mi`, names.slice(0, -1));
+        answered = attempt('victim', 'victim', '1Gi', names);
+        await sleep(0.1);
+      }
+      assert.deepEqual(answered, ['last']);
+    });
+  }
+});
+/** The kinds of nodes, in rotation, and the text that refuses a pod with 8 CPUs on physnet0. */
+const KINDS: readonly { readonly status: NodeTopologyStatus | undefined; readonly text?: string }[] = [
+  { status: statusOf({ cells: [{ id: 0, cpus: '0-15' }], physnets: [{ name: 'physnet0', cells: '0' }] }) },
+  {
+    status: statusOf({ assignments: [owned('other', '4,12')], physnets: [{ name: 'physnet0', cells: '1' }] }),
+    text: 'no room on the NUMA nodes of a required network',
+  },
+  {
+    status: statusOf({ assignments: [owned('other', '1-7,9-15')], physnets: [{ name: 'physnet0', cells: '1' }] }),
+    text: 'too few free whole cores',
+  },
+  { status: statusOf({ physnets: [] }), text: 'physnet physnet0 is not on the node' },
+  { status: undefined, text: 'node does not report its topology' },
+];
+/** A filter call that kube-scheduler 1.36.2 sent for 5,000 nodes. */
+describe('a filter call of a real scheduler with 5,000 names', () => {
+  const server = useServer();
+
+  it('gets some nodes that fit, and the reason of every other node', async () => {
+    const body = String(gunzipSync(readFileSync(join(import.meta.dirname, 'http/golden/filter-5000.request.json.gz'))));
+    const { NodeNames: offered } = JSON.parse(body) as { NodeNames: string[] };
+    assert.equal(offered.length, 5000);
+    const kindOf = (name: string) => KINDS[Number(name.slice('worker-'.length, -'.east'.length)) % KINDS.length]!;
+    const nodes = Object.fromEntries(offered.map((name) => [name, kindOf(name).status]));
+    server.serve(appOf(extenderOf({ nodes })).handler);
+    const reply = JSON.parse((await server.ask('/filter', body)).text) as FilterReply;
+    assert.deepEqual([reply.FailedNodes, reply.Error, reply.NodeNames.length], [{}, '', 16]);
+    for (const name of reply.NodeNames) assert.equal(kindOf(name).text, undefined, name);
+    const expected = offered.filter((name) => kindOf(name).text !== undefined);
+    const reasons = Object.fromEntries(expected.map((name) => [name, kindOf(name).text]));
+    assert.deepEqual(reply.FailedAndUnresolvableNodes, reasons);
+  });
+});

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Agent, fetch as send } from 'undici';
+import { NODE_TOPOLOGY_API } from '../kube/node-topology.ts';
+import { createCertificateAuthority } from '../sandbox/certificates.ts';
+import { kubeconfig } from '../sandbox/cluster/identities.ts';
+import { type ApiFixture, startApi } from './kube/api-fixture.ts';
+import { statusOf } from './scheduler-plugin/extender-fixture.ts';
+import { root } from './support/bundles.ts';
+import { eventually } from './support/eventually.ts';
+import { tempDirectories, writeTree } from './support/files.ts';
+import { podVector, requestFor } from './webhook/launcher-fixture.ts';
+
+const TOKEN = 'admin-token';
+
+type Line = Readonly<Record<string, unknown>>;
+
+describe('the webhook as a process', function () {
+  this.timeout(300_000);
+  const authority = createCertificateAuthority('webhook');
+  const running: ChildProcess[] = [];
+  const temp = tempDirectories();
+  let folder: string;
+  let api: ApiFixture;
+  before(async () => {
+    folder = temp();
+    const { cert, key } = authority.issue(['localhost', '127.0.0.1']);
+    writeTree(folder, { 'tls.crt': cert, 'tls.key': key });
+    api = await startApi();
+  });
+  after(async () => {
+    for (const child of running) child.kill('SIGKILL');
+    await api.stop();
+  });
+
+  const start = async (server: string) => {
+    const file = join(folder, 'kubeconfig');
+    writeTree(folder, { kubeconfig: kubeconfig({ server, ca: api.server.ca, token: TOKEN }) });
+    const flags = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
+    const files = ['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key'), '--kubeconfig', file];
+    const program = ['--import', 'tsx', join(root, 'webhook/main.ts'), ...flags, ...files];
+    const child = spawn(process.execPath, program, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    running.push(child);
+    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    const lines: Line[] = [];
+    const { port, probePort } = await new Promise<Line>((resolve, reject) => {
+      for (const stream of [child.stdout, child.stderr]) {
+        createInterface({ input: stream }).on('line', (one) => {
+          const line = one.startsWith('{') ? (JSON.parse(one) as Line) : {};
+          lines.push(line);
+          if (line['probePort'] !== undefined) resolve(line);
+        });
+      }
+      void ended.then((code) => reject(new Error(`the webhook ended with ${code}`)));
+    });
+    const probe = async (path: string) => {
+      const answer = await fetch(`http://127.0.0.1:${probePort}${path}`);
+      return `${answer.status} ${(await answer.text()).trim()}`;
+    };
+    return {
+      child,
+      ended,
+      lines,
+      probe,
+      readiness: () => probe('/readyz'),
+      url: `https://127.0.0.1:${port}/mutate-pods`,
+    };
+  };
+
+  const reviewOf = (pod: object) =>
+    JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(pod) });
+
+  it('drains on SIGTERM: it is unready at once, no review fails, and it exits with 0', async () => {
+    const { child, ended, readiness, url } = await start(api.server.url);
+    await eventually(async () => (await readiness()) === '200 ok', 'its caches');
+    const agent = new Agent({ connect: { ca: authority.cert }, connections: 4 });
+    const body = reviewOf(podVector('hp-volume-pod'));
+    let answered = 0;
+    const closing = new Set<string | null>();
+    const load = async (signal: AbortSignal) => {
+      while (!signal.aborted) {
+        const answer = await send(url, { method: 'POST', body, dispatcher: agent });
+        assert.equal(answer.status, 200);
+        await answer.text();
+        answered++;
+        if (child.killed) closing.add(answer.headers.get('connection'));
+      }
+    };
+    // Endpoints take a moment to forget a pod; until then, reviews arrive.
+    const forgotten = new AbortController();
+    const loads = Promise.all([1, 2, 3, 4].map(() => load(forgotten.signal)));
+    while (answered < 100) await delay(10);
+    child.kill('SIGTERM');
+    while ((await readiness()) !== '503 stopping') await delay(10);
+    const before = answered;
+    await delay(1000);
+    forgotten.abort();
+    await loads;
+    assert.ok(answered > before, 'reviews are answered while endpoints forget the pod');
+    assert.ok(closing.has('close'), 'kept connections are closed');
+    assert.equal(await ended, 0);
+    await agent.close();
+  });
+
+  it('counts and logs a report that contradicts its Node, and its end', async () => {
+    const { apiVersion, kind, plural } = NODE_TOPOLOGY_API;
+    const reports = `/apis/${apiVersion}/${plural}`;
+    const patch = (path: string, status: object) => api.client.patch(path, 'application/merge-patch+json', { status });
+    await api.client.create('/api/v1/nodes', { apiVersion: 'v1', kind: 'Node', metadata: { name: 'n1' } });
+    await patch('/api/v1/nodes/n1/status', { capacity: { cpu: '4' } });
+    await api.client.create(reports, { apiVersion, kind, metadata: { name: 'n1' } });
+    await patch(`${reports}/n1/status`, { ...statusOf(), cells: [{ id: 0, cpus: '0-1023' }], cores: ['0-1023'] });
+    // A decision about it needs the nodes, and no VMI.
+    const pod = {
+      metadata: { annotations: { 'plumbline.dev/align': 'whole-cores' } },
+      spec: { containers: [{ name: 'c', resources: { limits: { cpu: '2', memory: '1Gi' } } }] },
+    };
+    const { child, ended, lines, probe, url } = await start(api.server.url);
+    const agent = new Agent({ connect: { ca: authority.cert } });
+    const untilQuarantined = (count: number) =>
+      eventually(async () => {
+        await (await send(url, { method: 'POST', body: reviewOf(pod), dispatcher: agent })).text();
+        return (await probe('/metrics')).includes(`\nplumbline_webhook_quarantined_reports ${count}\n`);
+      }, `${count} reports in quarantine`);
+    await untilQuarantined(1);
+    assert.match(await probe('/metrics'), /^plumbline_webhook_connections [1-9]/m);
+    const warning = lines.find(({ msg }) => msg === 'implausible node reports ignored');
+    assert.deepEqual([warning?.['nodes'], warning?.['reports']], ['n1', 1]);
+    await api.client.delete(`${reports}/n1`);
+    await untilQuarantined(0);
+    await eventually(() => lines.some(({ msg }) => msg === 'all node reports accepted'), 'the line');
+    await agent.close();
+    child.kill('SIGTERM');
+    assert.equal(await ended, 0);
+  });
+});
