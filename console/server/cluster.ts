@@ -71,7 +71,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     project: shownNode,
     onChange: ({ key, after }) => {
       feed.nodeChanged(key);
-      if (after === undefined) agents.nodeDeleted(key, leases.items);
+      if (after === undefined) agents.nodeDeleted(key);
     },
   });
   const pods = createReflector({
@@ -222,7 +222,10 @@ function shownNode(node: Node) {
 
 type WatchedLease = ElectionLease | AgentLease | undefined;
 
-const watchedLease = (lease: Lease): WatchedLease =>
-  lease.metadata.name === SCHEDULER ? electionLease(lease) : nodeLease(lease, AGENT_LEASE_PREFIX);
+function watchedLease(lease: Lease): WatchedLease {
+  return lease.metadata.name === SCHEDULER ? electionLease(lease) : nodeLease(lease, AGENT_LEASE_PREFIX);
+}
 
-const isElection = (lease: WatchedLease): lease is ElectionLease => lease !== undefined && 'holder' in lease;
+function isElection(lease: WatchedLease): lease is ElectionLease {
+  return lease !== undefined && 'holder' in lease;
+}

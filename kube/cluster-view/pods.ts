@@ -41,8 +41,8 @@ export function requestsManaged({ spec }: Pick<PodShape, 'spec'>): boolean {
 
 /** What it needs on a node, in the kubelet's reduced form. @throws ParseError if an amount is not a quantity */
 export function reducedNeedsOf(pod: PodShape): PlacementNeeds {
-  const { request, ...needs } = placementNeedsOf(pod);
-  return { ...needs, request: reducedRequest(request) };
+  const needs = placementNeedsOf(pod);
+  return { ...needs, request: reducedRequest(needs.request) };
 }
 
 /** A quantity that the API server has accepted and that cannot be parsed has a form that is unknown here: no needs. */

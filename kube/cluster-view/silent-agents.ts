@@ -23,6 +23,8 @@ export interface SilentAgentsOptions {
 export class SilentAgents {
   readonly #options: SilentAgentsOptions;
   readonly #health = new AgentHealth();
+  /** The nodes with such a Lease. */
+  readonly #leases = new Set<string>();
   #nodes: ReadonlySet<string> = new Set();
 
   constructor(options: SilentAgentsOptions) {
@@ -39,17 +41,19 @@ export class SilentAgents {
     nodes: ReadonlyMap<string, unknown>,
   ): void {
     if (after === undefined) {
-      if (before !== undefined && !nodes.has(before.node)) this.#forget(before.node);
+      if (before === undefined) return;
+      this.#leases.delete(before.node);
+      if (!nodes.has(before.node)) this.#forget(before.node);
       return;
     }
+    this.#leases.add(after.node);
     const hadRenewed = this.#health.hasRenewed(after.node);
     this.#health.changed(after, this.#options.now());
     if (this.#health.hasRenewed(after.node) !== hadRenewed) this.#options.onRenewed?.(after.node, true);
   }
 
-  /** @param leases the watched Leases */
-  nodeDeleted(node: string, leases: ReadonlyMap<string, unknown>): void {
-    if (!leases.has(agentLeaseKey(node))) this.#forget(node);
+  nodeDeleted(node: string): void {
+    if (!this.#leases.has(node)) this.#forget(node);
   }
 
   /**

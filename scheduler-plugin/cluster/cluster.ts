@@ -181,7 +181,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   #nodeChanged({ key, before, after }: Change<WrittenFacts>): void {
     if (!before || !after || !sameView(before, after)) this.state.nodeChanged(key, after);
     else this.state.fleet.setLabels(key, after.labels);
-    if (!after) this.#agents.nodeDeleted(key, this.#agentLeases.items);
+    if (!after) this.#agents.nodeDeleted(key);
   }
 
   #reportChanged(node: string, raw: unknown): void {

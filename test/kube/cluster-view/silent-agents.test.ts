@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { agentLeaseKey, SilentAgents } from '../../../kube/cluster-view/silent-agents.ts';
+import { SilentAgents } from '../../../kube/cluster-view/silent-agents.ts';
 
 const NODES = new Map([['n1', {}]]);
 const lease = (renewTime: string) => ({ node: 'n1', renewTime, duration: 40 });
@@ -55,11 +55,11 @@ describe('the agent of a node', () => {
     first.renew('a');
     first.agents.leaseChanged(gone, NODES);
     assert.equal(await first.check(50), 'n1 silent');
-    first.agents.nodeDeleted('n1', new Map());
+    first.agents.nodeDeleted('n1');
     assert.equal(await first.check(51), 'n1 forgotten,n1 back');
     const last = stage();
     last.renew('a');
-    last.agents.nodeDeleted('n1', new Map([[agentLeaseKey('n1'), lease('a')]]));
+    last.agents.nodeDeleted('n1');
     assert.equal(await last.check(50), 'n1 silent');
     last.agents.leaseChanged(gone, new Map());
     assert.equal(await last.check(51), 'n1 forgotten,n1 back');
