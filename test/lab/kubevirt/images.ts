@@ -6,14 +6,16 @@ import { debianMirror } from '../machine/missing.ts';
 import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
 import type { Places } from '../machine/places.ts';
 import { HANDLER_PROGRAMS, kubeVirtAsset, LAUNCHER_PROGRAMS, LIBVIRT_SETTINGS } from './assets.ts';
+import { countingKernel } from './counting-guest.ts';
 import { packInit } from './guest-kernel.ts';
 
 export const LAUNCHER_IMAGE = 'lab/virt-launcher:1';
 export const HANDLER_IMAGE = 'lab/virt-handler:1';
-/** A kernel and an initramfs at the paths below, for VMs that boot a kernel. */
+/** Kernels and an initramfs at the paths below, for VMs that boot a kernel. */
 export const GUEST_IMAGE = 'lab/guest:1';
 export const GUEST_KERNEL = '/boot/vmlinuz';
 export const GUEST_INITRAMFS = '/boot/initramfs.gz';
+export const COUNTING_KERNEL = '/boot/counting';
 
 /** libvirt, QEMU, and the programs that KubeVirt and its scripts run. */
 const PACKAGES = [
@@ -147,6 +149,7 @@ async function guestFiles(places: Places, root: string): Promise<string> {
   await mkdir(join(root, 'boot'), { recursive: true });
   await copyFile(places.kernel, join(root, GUEST_KERNEL));
   await packInit(places.busybox, join(root, GUEST_INITRAMFS));
+  await writeFile(join(root, COUNTING_KERNEL), countingKernel());
   return root;
 }
 

@@ -3,6 +3,7 @@ import { FAULTS_SCENARIO } from './faults.ts';
 import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
 import { KUBEVIRT } from './kubevirt.ts';
+import { MIGRATION } from './migration.ts';
 import { PAGES_SCENARIO } from './pages.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -15,4 +16,5 @@ export const SCENARIOS: readonly Scenario[] = [
   GATE,
   // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,
+  MIGRATION,
 ];

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Explanation } from '../../../cli/explain/explain.ts';
+import { plumbline } from '../../cli/run.ts';
+import { KUBEVIRT } from '../../kubevirt/install-strategy.ts';
+import { NAMESPACE, unlessNotFound } from '../cluster.ts';
+import type { Scene } from '../scenarios/scenario.ts';
+
+const PATH = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstancemigrations`;
+const MERGE = 'application/merge-patch+json';
+const POLL_MILLISECONDS = 500;
+
+/** Asks KubeVirt to migrate a VM. */
+export async function migrate({ cluster }: Scene, vmiName: string, name: string): Promise<void> {
+  const metadata = { name, namespace: NAMESPACE };
+  const migration = {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachineInstanceMigration',
+    metadata,
+    spec: { vmiName },
+  };
+  await cluster.client.create(PATH, migration);
+}
+
+/** As `virtctl migrate-cancel` does. */
+export async function cancelMigration({ cluster }: Scene, name: string): Promise<void> {
+  await cluster.client.delete(`${PATH}/${name}`).catch(unlessNotFound);
+}
+
+/** KubeVirt's own phase of a migration; '' if it is gone. */
+export async function migrationPhase({ cluster }: Scene, name: string): Promise<string> {
+  const found = await cluster.client.get(`${PATH}/${name}`).catch(unlessNotFound);
+  return (found as { status?: { phase?: string } } | undefined)?.status?.phase ?? '';
+}
+
+/** Limits the bandwidth of migrations that start from now on: `1Mi` a second; undefined: no limit. */
+export async function limitBandwidth({ cluster }: Scene, bandwidth: string | null): Promise<void> {
+  const spec = { configuration: { migrations: { bandwidthPerMigration: bandwidth } } };
+  await cluster.client.patch(`/apis/kubevirt.io/v1/namespaces/${KUBEVIRT}/kubevirts/kubevirt`, MERGE, { spec });
+}
+
+/** The state of a VM for its user. */
+export async function explained({ lab }: Scene, name: string): Promise<Explanation> {
+  const args = ['explain', 'vm', name, '-n', NAMESPACE, '-o', 'json'];
+  const { status, stdout, stderr } = await plumbline(args, { kubeconfig: lab.kubeconfig() });
+  assert.equal(stderr, '', `explain ended with ${status}`);
+  return JSON.parse(stdout) as Explanation;
+}
+
+/** In a line: `running on lab-0 (Aligned)`, `migrating, copying, lab-0 to lab-1 (Migrating)`. */
+export function stateLine({ state, reason, node, migration, faults = [] }: Explanation): string {
+  const place = migration === undefined ? `on ${node}` : `${migration.source} to ${migration.target ?? 'no node'}`;
+  const phase = migration === undefined ? '' : `, ${migration.phase},`;
+  const waits = migration?.waits === undefined ? '' : `, target: ${migration.waits}`;
+  const lacks = faults.length === 0 ? '' : `, without ${faults.join(', ')}`;
+  return `${state}${phase} ${place} (${reason}${waits}${lacks})`;
+}
+
+/** The different states of a VM from now on, in order, until `stop`. */
+export function watchStates(scene: Scene, name: string) {
+  const lines: string[] = [];
+  let isOver = false;
+  const watching = (async () => {
+    while (!isOver) {
+      const line = await explained(scene, name).then(stateLine, (error: Error) => `no state: ${error.message}`);
+      if (line !== lines.at(-1)) lines.push(line);
+      await delay(POLL_MILLISECONDS);
+    }
+  })();
+  return {
+    lines: (): readonly string[] => lines,
+    async stop(): Promise<readonly string[]> {
+      isOver = true;
+      await watching;
+      return lines;
+    },
+  };
+}
