@@ -18,8 +18,8 @@ export const ALIGNED: MachineOptions = {
 
 /** A VM of `ALIGNED` runs on the scene's machine, with everything that it requests. */
 export async function runsAligned(scene: Scene, machine: Machine): Promise<void> {
-  const { holds } = scene;
-  await holds('with the annotation, its launcher is padded and runs', async () => {
+  const { holds, node } = scene;
+  await holds(`on ${node.name}, its launcher is padded and runs`, async () => {
     const { spec, status } = await machine.launcher();
     assert.equal(spec.containers.find(({ name }) => name === 'compute')?.resources.limits?.['cpu'], '4');
     assert.equal(status.phase, 'Running', await machine.state());

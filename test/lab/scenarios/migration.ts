@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { ALIGNED, runsAligned } from '../kubevirt/aligned.ts';
 import { countsOf } from '../kubevirt/counting-guest.ts';
-import { migrate, migrationPhase, watchStates } from '../kubevirt/migrations.ts';
+import {
+  cancelMigration,
+  explained,
+  limitBandwidth,
+  migrate,
+  migrationPhase,
+  stateLine,
+  watchStates,
+} from '../kubevirt/migrations.ts';
 import { portsOf } from '../kubevirt/switch-network.ts';
 import { createMachine, type Machine, machineOn } from '../kubevirt/virtual-machine.ts';
 import { installWithKubeVirt, REAL_KUBEVIRT } from './kubevirt.ts';
@@ -28,6 +36,8 @@ export const MIGRATION: Scenario = {
     const target = otherThan(source);
     await runsAligned(source, machineOn(source, VM));
     await moves(source, target);
+    await refused(target, source);
+    await cancelled(target, source);
   },
 };
 
@@ -81,6 +91,63 @@ async function moves(source: Scene, target: Scene): Promise<void> {
     assert.deepEqual(await portsOf(source, 'physnet1'), []);
     await assertOff(source, '');
   });
-  const seen = await states.stop();
-  for (const line of seen) console.log(`       ${line}`);
+  print(await states.stop());
+}
+
+function print(lines: readonly string[]): void {
+  for (const line of lines) console.log(`       ${line}`);
+}
+
+/** No node has room for the target. */
+async function refused(source: Scene, target: Scene): Promise<void> {
+  const { holds } = source;
+  const holder = await target.pods.create('holder', { cpu: '4' });
+  await holds('another pod gets the cores near the network', async () => {
+    assert.equal(await target.pods.state(holder), 'Running');
+    return `${await target.pods.cpus(holder)} of ${target.node.name}`;
+  });
+  await migrate(source, VM, 'refused');
+  await holds('the migration waits for its target, with the reason', async () => {
+    const state = await explained(source, VM);
+    const waits = `migrating, scheduling, ${source.node.name} to no node (MigrationWaits, target: NoNodeFits)`;
+    assert.equal(stateLine(state), waits);
+    return state.text;
+  });
+  await cancelMigration(source, 'refused');
+  await staysOn(source, target);
+  await target.pods.remove(holder);
+}
+
+/** At this bandwidth it would never end, because the guest rewrites more memory. */
+async function cancelled(source: Scene, target: Scene): Promise<void> {
+  const { holds } = source;
+  await limitBandwidth(source, '1Mi');
+  const states = watchStates(source, VM);
+  await migrate(source, VM, 'cancelled');
+  await holds('the guest’s memory is being copied', async () => {
+    const { migration } = await explained(source, VM);
+    assert.equal(migration?.phase, 'copying', await machineOn(target, VM).state());
+  });
+  await cancelMigration(source, 'cancelled');
+  await staysOn(source, target);
+  await limitBandwidth(source, null);
+  print(await states.stop());
+  await runsAligned(source, machineOn(source, VM));
+}
+
+/** After a cancelled migration. */
+async function staysOn(source: Scene, target: Scene): Promise<void> {
+  const { holds } = source;
+  const before = countsOf(await machineOn(source, VM).console()).at(-1) ?? 0;
+  await holds('when it is cancelled, the VM runs where it was, and its guest goes on counting', async () => {
+    assert.equal(stateLine(await explained(source, VM)), `running on ${source.node.name} (Aligned)`);
+    const count = countsOf(await machineOn(source, VM).console()).at(-1) ?? 0;
+    assert.ok(count > before, `${count}`);
+    return String(count);
+  });
+  await holds('its target is gone', async () => {
+    assert.deepEqual(await portsOf(target, 'physnet1'), []);
+    const launcher = await machineOn(target, VM).launcher().catch(() => undefined);
+    assert.match(launcher?.status.phase ?? 'Succeeded', /^(Succeeded|Failed)$/);
+  });
 }
