@@ -1012,6 +1012,20 @@ export const STATE_TABLE: readonly StateCase[] = [
     { migration: { phase: 'requested', source: NODE } },
   ),
   one(
+    'has been handed over to its target, and KubeVirt has not recorded the end of its migration yet',
+    ['running', 'ok', 'Aligned'],
+    [],
+    { ...COPYING, vmi: RUNS_ON(NODE_2, { migrationState: STARTED }) },
+    { guest: TARGET },
+  ),
+  one(
+    'has been handed over by post-copy, and fetches the rest of its memory',
+    ['migrating', 'ok', 'Migrating'],
+    [],
+    { ...COPYING, vmi: RUNS_ON(NODE_2, { migrationState: { ...STARTED, mode: 'PostCopy' } }) },
+    { guest: TARGET, migration: { ...AWAY, phase: 'post-copy', node: NODE_2 } },
+  ),
+  one(
     'has migrated, and its old launcher still runs',
     ['running', 'ok', 'Aligned'],
     [],

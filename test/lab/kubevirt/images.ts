@@ -108,6 +108,9 @@ async function adapt(root: string): Promise<void> {
   for (const directory of ['dev', 'home/qemu', 'usr/lib64/qemu-kvm', 'root']) {
     await mkdir(join(root, directory), { recursive: true });
   }
+  // KubeVirt's user puts a link to its client there.
+  await mkdir(join(root, 'etc/libvirt/hooks'), { recursive: true });
+  await chmod(join(root, 'etc/libvirt/hooks'), 0o777);
   await write(root, 'etc/passwd', PASSWD);
   await write(root, 'etc/group', GROUP);
   await write(root, 'usr/sbin/virtqemud', VIRTQEMUD, 0o755);

@@ -148,6 +148,10 @@ export function machineOn(scene: Scene, name: string) {
       const { metadata } = await launcher();
       return lab.run(`cat /var/log/pods/${NAMESPACE}_${metadata.name}_${metadata.uid}/guest-console-log/*.log`);
     },
+    /** The same as QEMU writes it: KubeVirt's log of a migration's target has none of it. */
+    async serial() {
+      return lab.run(`cat /proc/${await pid()}/root/var/run/kubevirt-private/*/virt-serial0-log`);
+    },
     /** libvirt's own description of the domain. */
     async domain() {
       const enter = `nsenter -t ${await pid()} -m -n -p -S 107 -G 107`;
