@@ -983,6 +983,14 @@ export const STATE_TABLE: readonly StateCase[] = [
     target: target({ ...ON_TARGET, status: { phase: 'Failed' } }),
     migrations: [move('Failed')],
   }),
+  one('its second migration was cancelled and is gone, and its target still ends', ['running', 'ok', 'Aligned'], [], {
+    ...COPYING,
+    vmi: RUNS_ON(NODE, {
+      migrationState: { ...FAILED_MOVE, migrationUid: 'm2', abortRequested: true, abortStatus: 'Succeeded' },
+    }),
+    target: target(ON_TARGET, 'm2'),
+    migrations: [move('Succeeded', { creationTimestamp: SECONDS_AGO(600) })],
+  }),
   one('its migration failed', ['running', 'ok', 'Aligned'], [], {
     ...COPYING,
     vmi: RUNS_ON(NODE, { migrationState: FAILED_MOVE }),

@@ -127,6 +127,10 @@ export function machineOn(scene: Scene, name: string) {
     if (found.length !== 1 || found[0] === '') throw new Error(`VM ${name}: QEMU does not run`);
     return Number(found[0]);
   };
+  const virsh = async (command: string) => {
+    const enter = `nsenter -t ${await pid()} -m -n -p -S 107 -G 107`;
+    return lab.run(`${enter} virsh -c '${LIBVIRT}' ${command} ${NAMESPACE}_${name}`);
+  };
   const readVmi = async () => (await client.get(`${VMIS}/${name}`)) as SeenVmi;
   return {
     name,
@@ -153,10 +157,9 @@ export function machineOn(scene: Scene, name: string) {
       return lab.run(`cat /proc/${await pid()}/root/var/run/kubevirt-private/*/virt-serial0-log`);
     },
     /** libvirt's own description of the domain. */
-    async domain() {
-      const enter = `nsenter -t ${await pid()} -m -n -p -S 107 -G 107`;
-      return lab.run(`${enter} virsh -c '${LIBVIRT}' dumpxml ${NAMESPACE}_${name}`);
-    },
+    domain: () => virsh('dumpxml'),
+    /** libvirt's own description of the domain's migration. */
+    job: () => virsh('domjobinfo'),
     /** QEMU's threads. */
     async threads(): Promise<readonly Thread[]> {
       const tasks = `/proc/${await pid()}/task`;

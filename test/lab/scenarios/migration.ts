@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { ALIGNED, runsAligned } from '../kubevirt/aligned.ts';
 import { countsOf } from '../kubevirt/counting-guest.ts';
 import {
+  assertStates,
   cancelMigration,
   explained,
   limitBandwidth,
@@ -97,12 +98,21 @@ async function moves(source: Scene, target: Scene): Promise<void> {
     assert.deepEqual(await portsOf(source, 'physnet1'), []);
     await assertOff(source, '');
   });
-  print(await states.stop());
+  await holds('each state on the way was right', async () => {
+    const [from, to] = [source.node.name, target.node.name];
+    const lines = await states.stop();
+    assertStates(lines, [...onTheWay(from, to), `running on ${to} (Aligned)`]);
+    return lines.join('; ');
+  });
 }
 
-function print(lines: readonly string[]): void {
-  for (const line of lines) console.log(`       ${line}`);
-}
+const onTheWay = (from: string, to: string): readonly string[] => [
+  `running on ${from} (Aligned)`,
+  `migrating, pending, ${from} to no node (Migrating)`,
+  `migrating, scheduling, ${from} to no node (MigrationWaits, target: NotTried)`,
+  `migrating, preparing, ${from} to ${to} (Migrating)`,
+  `migrating, copying, ${from} to ${to} (Migrating)`,
+];
 
 /** No node has room for the target. */
 async function refused(source: Scene, target: Scene): Promise<void> {
@@ -133,11 +143,21 @@ async function cancelled(source: Scene, target: Scene): Promise<void> {
   await holds('the guest’s memory is being copied', async () => {
     const { migration } = await explained(source, VM);
     assert.equal(migration?.phase, 'copying', await machineOn(target, VM).state());
+    // KubeVirt calls it running before that, and then a cancellation is lost.
+    const copied = /Memory processed: +([1-9].*)/.exec(await machineOn(source, VM).job())?.[1];
+    assert.ok(copied, 'QEMU has copied nothing yet');
+    return copied;
   });
   await cancelMigration(source, 'cancelled');
   await staysOn(source, target);
   await limitBandwidth(source, null);
-  print(await states.stop());
+  await holds('each state on the way was right', async () => {
+    const [from, to] = [source.node.name, target.node.name];
+    const lines = await states.stop();
+    const back = [`migrating, cancelling, ${from} to ${to} (Migrating)`, `running on ${from} (Aligned)`];
+    assertStates(lines, [...onTheWay(from, to), ...back]);
+    return lines.join('; ');
+  });
   await runsAligned(source, machineOn(source, VM));
 }
 
