@@ -1,6 +1,6 @@
 /**
  * A guest of 145 bytes that counts the seconds since its start on its serial console, so that a migration shows: the
- * count goes on. It rewrites 448 KiB of memory 18 times a second, more than a migration at 1 MiB/s can ever finish. An
+ * count continues. It rewrites 448 KiB of memory 18 times a second, more than a migration at 1 MiB/s can ever finish. An
  * emulation in an emulation boots it in seconds, while a kernel takes minutes.
  */
 

@@ -78,6 +78,7 @@ async function counts(scene: Scene): Promise<number> {
 
 async function moves(source: Scene, target: Scene): Promise<void> {
   const { holds } = source;
+  const [from, to] = [source.node.name, target.node.name];
   const arriving = machineOn(target, VM);
   const states = watchStates(source, VM);
   const last = await counts(source);
@@ -88,7 +89,7 @@ async function moves(source: Scene, target: Scene): Promise<void> {
     assert.equal(status?.nodeName, target.node.name);
     return `${source.node.name} to ${target.node.name}`;
   });
-  await holds('its guest goes on counting there', async () => {
+  await holds('its guest keeps counting there', async () => {
     const [first = 0] = countsOf(await arriving.serial());
     assert.ok(first > last, `from ${first}`);
     return `from ${last} to ${first}`;
@@ -98,12 +99,20 @@ async function moves(source: Scene, target: Scene): Promise<void> {
     assert.deepEqual(await portsOf(source, 'physnet1'), []);
     await assertOff(source, '');
   });
+  await statesWere(source, states, [...onTheWay(from, to), `running on ${to} (Aligned)`]);
+}
+
+/** The states since the start of the watch were right, each in turn. */
+async function statesWere(
+  { holds }: Scene,
+  states: ReturnType<typeof watchStates>,
+  inOrder: readonly string[],
+): Promise<void> {
   await holds('each state on the way was right', async () => {
-    const [from, to] = [source.node.name, target.node.name];
-    const lines = await states.stop();
-    assertStates(lines, [...onTheWay(from, to), `running on ${to} (Aligned)`]);
-    return lines.join('; ');
+    assertStates(states.lines(), inOrder);
+    return states.lines().join('; ');
   });
+  await states.stop();
 }
 
 const onTheWay = (from: string, to: string): readonly string[] => [
@@ -137,6 +146,7 @@ async function refused(source: Scene, target: Scene): Promise<void> {
 /** At this bandwidth it would never end, because the guest rewrites more memory. */
 async function cancelled(source: Scene, target: Scene): Promise<void> {
   const { holds } = source;
+  const [from, to] = [source.node.name, target.node.name];
   await limitBandwidth(source, '1Mi');
   const states = watchStates(source, VM);
   await migrate(source, VM, 'cancelled');
@@ -151,13 +161,8 @@ async function cancelled(source: Scene, target: Scene): Promise<void> {
   await cancelMigration(source, 'cancelled');
   await staysOn(source, target);
   await limitBandwidth(source, null);
-  await holds('each state on the way was right', async () => {
-    const [from, to] = [source.node.name, target.node.name];
-    const lines = await states.stop();
-    const back = [`migrating, cancelling, ${from} to ${to} (Migrating)`, `running on ${from} (Aligned)`];
-    assertStates(lines, [...onTheWay(from, to), ...back]);
-    return lines.join('; ');
-  });
+  const back = [`migrating, cancelling, ${from} to ${to} (Migrating)`, `running on ${from} (Aligned)`];
+  await statesWere(source, states, [...onTheWay(from, to), ...back]);
   await runsAligned(source, machineOn(source, VM));
 }
 
@@ -165,7 +170,7 @@ async function cancelled(source: Scene, target: Scene): Promise<void> {
 async function staysOn(source: Scene, target: Scene): Promise<void> {
   const { holds } = source;
   const before = await counts(source);
-  await holds('when it is cancelled, the VM runs where it was, and its guest goes on counting', async () => {
+  await holds('when it is cancelled, the VM runs where it was, and its guest keeps counting', async () => {
     assert.equal(stateLine(await explained(source, VM)), `running on ${source.node.name} (Aligned)`);
     const count = countsOf(await machineOn(source, VM).serial()).at(-1) ?? 0;
     assert.ok(count > before, `${count}`);
