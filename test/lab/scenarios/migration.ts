@@ -151,8 +151,8 @@ async function cancelled(source: Scene, target: Scene): Promise<void> {
   const states = watchStates(source, VM);
   await migrate(source, VM, 'cancelled');
   await holds('the guest’s memory is being copied', async () => {
-    const { migration } = await explained(source, VM);
-    assert.equal(migration?.phase, 'copying', await machineOn(target, VM).state());
+    const { migration, text, causes } = await explained(source, VM);
+    assert.equal(migration?.phase, 'copying', [text, ...causes.map((cause) => cause.text)].join('; '));
     // KubeVirt calls it running before that, and then a cancellation is lost.
     const copied = /Memory processed: +([1-9].*)/.exec(await machineOn(source, VM).job())?.[1];
     assert.ok(copied, 'QEMU has copied nothing yet');
