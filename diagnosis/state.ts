@@ -84,7 +84,9 @@ export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState
   if (source === undefined || !hasGuest(guest)) return { ...concluded(state), launcher };
   const causes = [...state.causes, ...pendingChanges(facts)];
   const target = targetLauncher(facts.migration, guest, launchers);
-  const migration = migrationState(facts, source, target);
+  const migration = hasArrived(facts.migration, guest)
+    ? postCopy(facts.migration, guest, launchers)
+    : migrationState(facts, source, target);
   if (migration !== undefined) return { ...migrating(facts, migration, target, causes), launcher };
   return { ...concluded({ life: state.life, causes: [...causes, ...failedMigration(facts, source)] }), launcher };
 }
@@ -158,6 +160,22 @@ function targetLauncher(
     return labelled.find((one) => one.migration === migration.uid);
   }
   return labelled.find((one) => one.migration !== migration?.uid && one.created >= guest.created && isStaying(one));
+}
+
+/** KubeVirt has handed the guest over to the target; it records the end of the migration some seconds later. */
+function hasArrived(migration: MigrationFacts | undefined, { migration: uid }: Launcher): migration is MigrationFacts {
+  return isActive(migration) && uid !== undefined && uid === migration.uid;
+}
+
+/** A guest that has arrived runs there like any other, unless it still fetches its memory. */
+function postCopy(
+  { progress, name }: MigrationFacts,
+  guest: Launcher,
+  launchers: readonly Launcher[],
+): MigrationState | undefined {
+  const source = launchers.find((one) => one !== guest && one.node !== undefined)?.node;
+  if (progress !== 'post-copy' || source === undefined) return undefined;
+  return { phase: progress, source, target: guest.node, name };
 }
 
 function migrationState(

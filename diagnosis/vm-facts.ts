@@ -123,7 +123,11 @@ export function migrationFacts(
 ): MigrationFacts | undefined {
   const time = ({ metadata }: ExplainedMigration) => Date.parse(metadata.creationTimestamp ?? '') || 0;
   const newest = [...migrations].sort((a, b) => time(b) - time(a));
-  const object = newest.find((one) => !isFinal(one)) ?? newest[0];
+  const latest = newest.find((one) => !isFinal(one)) ?? newest[0];
+  // A cancelled migration is deleted before its record and its launcher end.
+  const isDeleted = !migrations.some(({ metadata }) => metadata.uid === recorded?.migrationUid);
+  const isOutdated = latest !== undefined && isFinal(latest) && isDeleted && began(recorded) > time(latest);
+  const object = isOutdated ? undefined : latest;
   const isRecorded = object === undefined || recorded?.migrationUid === object.metadata.uid;
   const state = isRecorded ? recorded : object.status?.migrationState;
   if (object === undefined && !state?.migrationUid) return undefined;
@@ -132,6 +136,11 @@ export function migrationFacts(
     name: object?.metadata.name,
     ...progressOf(object, state ?? {}),
   };
+}
+
+/** Milliseconds since 1970; 0 if it has not begun. */
+function began(state: MigrationStatus | null | undefined): number {
+  return Date.parse(state?.startTimestamp ?? '') || 0;
 }
 
 function progressOf(
