@@ -36,7 +36,7 @@ export interface ProcessAffinityDeps {
   /** The online CPUs of this machine: the kernel shows masks without the others. */
   readonly machine: () => CpuSet;
   /** Monotonic milliseconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
@@ -80,8 +80,8 @@ export class ProcessAffinity {
     this.#deps = deps;
     this.#threadMover = new ThreadMover(deps.affinity);
     if (name !== 'ovs-vswitchd' || role !== 'daemon') return;
-    this.#pmdFinder = new PmdFinder(pid, deps.threads, deps.now);
-    this.#start = new DaemonStart(pid, this.#threadMover, deps.now);
+    this.#pmdFinder = new PmdFinder(pid, deps.threads, deps.nowSeconds);
+    this.#start = new DaemonStart(pid, this.#threadMover, deps.nowSeconds);
   }
 
   /** The masks that `remember` recorded or received. */

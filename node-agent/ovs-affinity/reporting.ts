@@ -125,7 +125,7 @@ export interface AffinityEventsDeps {
   readonly recorder: EventRecorder;
   readonly nodeName: string;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** Events on the Node. Owner: the duty. Age and end: a message is remembered for ten minutes, and the newest 128. */
@@ -165,7 +165,7 @@ export class AffinityEvents {
   }
 
   #warn(reason: string, whole: string): void {
-    const now = this.#deps.now();
+    const now = this.#deps.nowSeconds();
     const message = cut(whole, MAX_CHARACTERS);
     const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
     for (const [oldKey, at] of this.#announced) if (now - at >= REPEAT_SECONDS) this.#announced.delete(oldKey);

@@ -124,15 +124,15 @@ const START_SECONDS = 60;
 export class DaemonStart {
   readonly #pid: number;
   readonly #threadMover: ThreadMover;
-  readonly #now: () => number;
+  readonly #nowSeconds: () => number;
   readonly #firstSeen: number;
   #isOver = false;
 
-  constructor(pid: number, threadMover: ThreadMover, now: () => number) {
+  constructor(pid: number, threadMover: ThreadMover, nowSeconds: () => number) {
     this.#pid = pid;
     this.#threadMover = threadMover;
-    this.#now = now;
-    this.#firstSeen = now();
+    this.#nowSeconds = nowSeconds;
+    this.#firstSeen = nowSeconds();
   }
 
   /** @returns from the remembered masks, those after the start */
@@ -142,14 +142,14 @@ export class DaemonStart {
     const mask = this.#threadMover.current(this.#pid);
     if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return masks;
     this.#isOver = true;
-    if (this.#now() - this.#firstSeen > START_SECONDS * 1000) return masks;
+    if (this.#nowSeconds() - this.#firstSeen > START_SECONDS) return masks;
     this.#threadMover.see(this.#pid);
     return mask.equals(masks.main) ? masks : { ...masks, main: mask };
   }
 }
 
-/** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
-const NAME_FINAL_MILLISECONDS = 1000;
+/** Seconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
+const NAME_FINAL_SECONDS = 1;
 
 /**
  * Finds the poll mode driver threads of an ovs-vswitchd, which OVS pins itself, by their names: pmd-c<core>/id:<n>.
@@ -160,13 +160,13 @@ const NAME_FINAL_MILLISECONDS = 1000;
 export class PmdFinder {
   readonly #pid: number;
   readonly #threads: Pick<Threads, 'name'>;
-  readonly #now: () => number;
+  readonly #nowSeconds: () => number;
   readonly #seen = new Map<number, { readonly first: number; readonly isPmd: boolean; readonly isFinal: boolean }>();
 
-  constructor(pid: number, threads: Pick<Threads, 'name'>, now: () => number) {
+  constructor(pid: number, threads: Pick<Threads, 'name'>, nowSeconds: () => number) {
     this.#pid = pid;
     this.#threads = threads;
-    this.#now = now;
+    this.#nowSeconds = nowSeconds;
   }
 
   /** @throws UnreadableError */
@@ -174,14 +174,14 @@ export class PmdFinder {
     const seen = this.#seen;
     const alive = new Set(tids);
     for (const tid of seen.keys()) if (!alive.has(tid)) seen.delete(tid);
-    const at = this.#now();
+    const at = this.#nowSeconds();
     const pmd = new Set<number>();
     for (const tid of tids) {
       let entry = seen.get(tid);
       if (entry?.isFinal !== true) {
         const isPmd = /^pmd-c\d/.test(this.#threads.name(this.#pid, tid) ?? '');
         const first = entry?.first ?? at;
-        entry = { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_MILLISECONDS };
+        entry = { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_SECONDS };
         seen.set(tid, entry);
       }
       if (entry.isPmd) pmd.add(tid);

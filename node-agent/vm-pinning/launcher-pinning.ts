@@ -118,12 +118,12 @@ export class LauncherPinning {
   }
 
   #masksOf(podUID: string, path: string, { pid, start, affinity }: QemuGuest): MaskPinning {
-    const { tree, record, now } = this.#parts;
+    const { tree, record, nowSeconds } = this.#parts;
     return new MaskPinning({
       affinity,
       tree,
       path,
-      now,
+      nowSeconds,
       scopeBefore: record.scope(podUID, { pid, start }),
       remember: (scope) =>
         scope === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, scope }),

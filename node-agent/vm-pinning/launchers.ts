@@ -77,6 +77,6 @@ export function watchLaunchers({ client, nodeName, onChange, log }: LauncherWatc
     budget: new TenantBudget(MAX_BYTES),
     onChange,
     log,
-    now: monotonicSeconds,
+    nowSeconds: monotonicSeconds,
   });
 }

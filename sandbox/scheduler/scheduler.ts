@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { groupBy } from '../../model/lists.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import { NAMESPACES, NODES, PODS } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
@@ -69,7 +70,7 @@ export class Scheduler {
     this.#extenders = configuration.extenders.map((extender) => createExtender(extender));
     this.#names = schedulerNames(configuration);
     this.#queue = createSchedulingQueue({
-      now: () => performance.now(),
+      nowSeconds: monotonicSeconds,
       initialBackoffSeconds: configuration.podInitialBackoffSeconds,
       maxBackoffSeconds: configuration.podMaxBackoffSeconds,
     });
@@ -127,7 +128,7 @@ export class Scheduler {
       .finally(() => {
         this.#loop = undefined;
         const due = this.#queue.nextDue();
-        if (this.#isRunning && due !== undefined) this.#timer = setTimeout(() => this.#schedule(), due);
+        if (this.#isRunning && due !== undefined) this.#timer = setTimeout(() => this.#schedule(), due * 1000);
       });
   }
 

@@ -83,7 +83,13 @@ async function onThePage({ objects }: StateCase) {
     for (const object of list) api.put(kind as Kind, object);
   }
   const feed = new Feed();
-  const cluster = createCluster({ client: api.client, without: new Set(), feed, log: silent, now: () => NOW / 1000 });
+  const cluster = createCluster({
+    client: api.client,
+    without: new Set(),
+    feed,
+    log: silent,
+    nowSeconds: () => NOW / 1000,
+  });
   const stopping = new AbortController();
   const ran = cluster.run(stopping.signal);
   const mute = (objects['/api/v1/nodes'] ?? []).filter((node) =>

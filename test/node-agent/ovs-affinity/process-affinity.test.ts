@@ -244,7 +244,7 @@ describe('the poll mode threads of a switch', () => {
       reads.push(tid);
       return names.get(tid);
     };
-    const finder = new PmdFinder(7, { name } as unknown as Threads, () => time.now);
+    const finder = new PmdFinder(7, { name } as unknown as Threads, () => time.now / 1000);
     const find = (tids: number[]) => finder.find(tids);
     return { names, reads, time, find: (...tids: number[]) => [...find(tids)] };
   };
