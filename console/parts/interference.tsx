@@ -2,6 +2,7 @@ import type { InterferencePicture } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 
 const REFRESH_MILLISECONDS = 30_000;
+/** Pixels. */
 const WIDTH = 240;
 const HEIGHT = 40;
 /** Full height of the chart at least, so that noise looks like noise. */

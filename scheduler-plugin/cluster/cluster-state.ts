@@ -42,7 +42,7 @@ export interface ObservedNode extends NodeFacts {
   readonly labels?: ReadonlyMap<string, string>;
 }
 
-const MAX_REFUSED_ANYWAY = 4096;
+const MAX_CACHED_VERDICTS = 4096;
 
 /** From watches and filter calls. No I/O. */
 export class ClusterState extends EventEmitter<StateEvents> {
@@ -55,7 +55,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
   readonly #faults = new Map<string, ReportFault>();
   readonly #quarantines = new Durations();
   /** By the shape of the node and the key of the pod's needs. */
-  readonly #refusedAnyway = new BoundedMap<string, boolean>(MAX_REFUSED_ANYWAY);
+  readonly #refusedAnyway = new BoundedMap<string, boolean>(MAX_CACHED_VERDICTS);
   readonly #log: ExtenderLogger;
 
   constructor(log: ExtenderLogger, nearest = false) {

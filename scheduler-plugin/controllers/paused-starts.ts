@@ -21,7 +21,7 @@ export interface PausedStartsOptions {
   readonly nowSeconds: () => number;
 }
 
-const MAX_CONCURRENT = 8;
+const MAX_CONCURRENT_VMIS = 8;
 const RETRY_MILLISECONDS = 2000;
 /** Without a report; then an Event names the silent agent. */
 const SILENCE_SECONDS = 60;
@@ -44,7 +44,7 @@ export class PausedStarts {
 
   constructor(options: PausedStartsOptions) {
     this.#options = options;
-    this.#queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT, options.log);
+    this.#queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT_VMIS, options.log);
   }
 
   /** Undefined if it was deleted or is no longer relevant. */

@@ -42,7 +42,7 @@ const LATE_SECONDS = 10;
  * waits twice as long as the last one, until the scheduler's own retry comes sooner (300 s).
  */
 const MAX_WAIT_SECONDS = 300;
-const MAX_KINDS = 200;
+const MAX_POD_KINDS = 200;
 /** Seconds of checks without a pause, and of the pause. */
 const MAX_CHECK_SECONDS = 0.01;
 const CHECK_PAUSE_SECONDS = 0.001;
@@ -204,7 +204,7 @@ export class Recheck {
       }
       if (isExcluded(pod.needs, node)) continue;
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
-      if (!fits.has(kind) && fits.size < MAX_KINDS) {
+      if (!fits.has(kind) && fits.size < MAX_POD_KINDS) {
         if (nowSeconds() >= until) return undefined;
         fits.set(kind, this.#wouldFit(pod, node));
       }
