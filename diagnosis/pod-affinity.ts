@@ -65,7 +65,7 @@ function selects(term: PodAffinityTerm, owner: ExplainedPod, { metadata }: Expla
   return (
     isInNamespace &&
     Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
-    matchExpressions.every((one) => matchesValue(one, labels[one.key]))
+    matchExpressions.every((matchExpression) => matchesValue(matchExpression, labels[matchExpression.key]))
   );
 }
 

@@ -34,7 +34,7 @@ interface PredictionInput {
 export function predictOpinions({ pod, nodes, reported, pending, silent }: PredictionInput): Opinions {
   const needs = placementNeedsOf(pod);
   const { hosts, unusable } = reported;
-  const byName = new Map(hosts.map((one) => [one.name, one]));
+  const byName = new Map(hosts.map((host) => [host.name, host]));
   const assumed = assumedByNode(pending, pod.metadata.uid);
   const sharedVerdicts = new Map<string, NodeVerdict>();
   const unfitModels = new Map<PlacementHost, Refused | undefined>();

@@ -113,7 +113,7 @@ function cpusOf(pod: ExplainedPod): number {
 function opinionsOf({ pod }: Leaving, world: World): NodeOpinion[] {
   const refusals = world.nodes.map((node) => schedulerRefusal(pod, node));
   const open = world.nodes.filter((_, index) => refusals[index] === undefined);
-  const refused = refusals.filter((one) => one !== undefined);
+  const refused = refusals.filter((refusal) => refusal !== undefined);
   return [...predicted(pod, open, world.reported.hosts, world), ...refused].sort(byScore);
 }
 

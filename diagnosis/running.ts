@@ -62,7 +62,7 @@ const agentSilent = (at: string): Cause => ({
 /** Marks what a silent agent reported as old. */
 function byLastReport({ silent }: NodeStateFacts, at: string, causes: readonly Cause[]): Cause[] {
   if (!silent) return [...causes];
-  return [agentSilent(at), ...causes.map((one) => ({ ...one, text: `by its last report, ${one.text}` }))];
+  return [agentSilent(at), ...causes.map((cause) => ({ ...cause, text: `by its last report, ${cause.text}` }))];
 }
 
 function aligned(

@@ -92,7 +92,7 @@ export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState
 /** A running VM with a cause that is not `ok` does not run as requested. */
 export function concluded({ life, causes }: LauncherState): VmState {
   const main = worst(causes)!;
-  const others = causes.filter((one) => one !== main);
+  const others = causes.filter((cause) => cause !== main);
   const faults = faultsAmong(causes);
   const isDegraded = life.state === 'running' && faults.length > 0;
   const { reason, text } = main;
@@ -117,7 +117,7 @@ function faultsAmong(causes: readonly Cause[]): Cause[] {
 /** Each remedy once. */
 function remediesOf(causes: readonly Cause[]): Remedy[] {
   const remedies = causes.flatMap((cause) => cause.remedies);
-  return [...new Map(remedies.map((one) => [`${one.id} ${one.text}`, one])).values()];
+  return [...new Map(remedies.map((remedy) => [`${remedy.id} ${remedy.text}`, remedy])).values()];
 }
 
 function hasGuest({ state: { life } }: Launcher): boolean {
@@ -153,7 +153,7 @@ function targetLauncher(
   guest: Launcher,
   launchers: readonly Launcher[],
 ): Launcher | undefined {
-  const labelled = launchers.filter((one) => one !== guest && one.migration !== undefined);
+  const labelled = launchers.filter((launcher) => launcher !== guest && launcher.migration !== undefined);
   if (isActive(migration) && migration.uid !== undefined) {
     return labelled.find((one) => one.migration === migration.uid);
   }

@@ -150,7 +150,7 @@ function areaLines(
       ...more.map((line) => `  ${line}`),
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
       ...(wide && finding.objects?.length ? [['    objects: ', ...joinParts(finding.objects, ' ')]] : []),
-      ...(finding.consequences ?? []).flatMap((one) => wrap(`also: ${one}`, columns, '    ')),
+      ...(finding.consequences ?? []).flatMap((consequence) => wrap(`also: ${consequence}`, columns, '    ')),
       ...remedyParagraph(remedyLines(finding.fix), columns, '    fix: '),
       ...(finding.meanwhile === undefined
         ? []

@@ -56,7 +56,7 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     if (kind === 'pod' && pod !== undefined) return { ...podState(of(pod), pod), launcher: pod.metadata.uid };
     return vmState(
       { ...facts, ...more },
-      launchers.map((one) => launcherOf(one, of(one))),
+      launchers.map((launcher) => launcherOf(launcher, of(launcher))),
     );
   };
   const byUid = (uid: string | undefined) => launchers.find(({ metadata }) => metadata.uid === uid);

@@ -114,7 +114,7 @@ export function explanationLines(explanation: Explanation, width: number, wide =
 
 function webhookTexts({ asks, reason, causes }: Explanation): string[] {
   const reasons = [reason, ...causes.map((cause) => cause.reason)];
-  const isSaid = reasons.some((one) => one === 'WebhookMissed' || one === 'NotDecided');
+  const isSaid = reasons.some((reason) => reason === 'WebhookMissed' || reason === 'NotDecided');
   return asks?.webhook === undefined || asks.webhook.decision === 'padded' || isSaid ? [] : [asks.webhook.text];
 }
 

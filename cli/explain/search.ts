@@ -133,7 +133,7 @@ async function withScheduler(
   nodes: readonly ExplainedNode[],
   opinions: readonly NodeOpinion[],
 ): Promise<NodeOpinion[]> {
-  const byName = new Map(opinions.map((one) => [one.node, one]));
+  const byName = new Map(opinions.map((opinion) => [opinion.node, opinion]));
   const terms = await readTerms(client, pod);
   const labels = new Map(nodes.map(({ metadata }) => [metadata.name ?? '', metadata.labels]));
   const merged = nodes.map((node): NodeOpinion => {

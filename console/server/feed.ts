@@ -158,7 +158,7 @@ export class Feed {
     // The node's report may say that the agent refused a pod's start.
     for (const { uid } of coming) this.#dirtyPods.add(uid);
     // During a migration, both nodes matter.
-    for (const pod of new Set(pods.flatMap((one) => [one, ...this.#launchersOf(one)])))
+    for (const pod of new Set(pods.flatMap((pod) => [pod, ...this.#launchersOf(pod)])))
       this.#writeRunning(pod, cluster);
   }
 

@@ -75,7 +75,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
         read('conditions of reports', topologies, named, withConditions, notes),
       ]);
       const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions ?? []));
-      return historyOf([...events.map((one) => eventEntry(one)), ...about], notes);
+      return historyOf([...events.map((event) => eventEntry(event)), ...about], notes);
     },
     async ofVm(namespace: string, name: string) {
       const notes: string[] = [];
@@ -90,7 +90,9 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       return historyOf(
         [
           ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((one) => eventEntry(one)),
-          ...launchers.map((one) => eventEntry(one, `${one.involvedObject.kind} ${one.involvedObject.name}`)),
+          ...launchers.map((launcher) =>
+            eventEntry(launcher, `${launcher.involvedObject.kind} ${launcher.involvedObject.name}`),
+          ),
           ...vmis.flatMap(({ status }) => [
             ...conditionEntries(status?.conditions ?? []),
             ...phaseEntries(status?.phaseTransitionTimestamps),

@@ -83,7 +83,7 @@ export function createQuestions({ ask, askSwitch, askDrain, askInterference, dia
     async answer(path: string, query: URLSearchParams, response: ServerResponse) {
       const question = Object.hasOwn(questions, path) ? questions[path] : undefined;
       if (question === undefined) return false;
-      const subject = question.subjects.find((one) => query.has(one)) ?? question.subjects[0]!;
+      const subject = question.subjects.find((subject) => query.has(subject)) ?? question.subjects[0]!;
       const name = query.get(subject) ?? '';
       const { pattern, expected } = SUBJECTS[subject];
       if (!pattern.test(name)) {

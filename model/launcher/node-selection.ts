@@ -61,8 +61,8 @@ function matchesTerm({ matchExpressions, matchFields }: NodeTerm, node: Selectab
   const [expressions, fields] = [matchExpressions ?? [], matchFields ?? []];
   if (expressions.length + fields.length === 0) return false;
   return (
-    expressions.every((one) => matchesValue(one, node.label(one.key))) &&
-    fields.every((one) => one.key === 'metadata.name' && matchesValue(one, node.name))
+    expressions.every((expression) => matchesValue(expression, node.label(expression.key))) &&
+    fields.every((field) => field.key === 'metadata.name' && matchesValue(field, node.name))
   );
 }
 

@@ -20,7 +20,7 @@ const namespaces = z.string().transform((text, context): readonly string[] => {
   const members = text.split(',', MAX_NAMESPACES + 1).flatMap((one) => one.trim() || []);
   if (members.length > MAX_NAMESPACES)
     context.addIssue({ code: 'custom', message: `expected at most ${MAX_NAMESPACES} members` });
-  const wrong = members.find((one) => !exemptNamespace.safeParse(one).success);
+  const wrong = members.find((member) => !exemptNamespace.safeParse(member).success);
   if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${quote(wrong)} is not a valid member` });
   return members;
 });

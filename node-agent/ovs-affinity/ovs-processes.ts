@@ -131,12 +131,14 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
 
   snapshot(): OvsSnapshot {
     this.#refresh();
-    const threads = new Map(this.#processAffinities.map((one) => [one, one.snapshot()] as const));
+    const threads = new Map(
+      this.#processAffinities.map((processAffinity) => [processAffinity, processAffinity.snapshot()] as const),
+    );
     return { pmdCpus: this.pmdCpus(), threads };
   }
 
   pmdCpus(): CpuSet {
-    return unionOf(this.#processAffinities.map((one) => one.pmdCpus()));
+    return unionOf(this.#processAffinities.map((processAffinity) => processAffinity.pmdCpus()));
   }
 
   apply(target: CpuTarget, snapshot: OvsSnapshot): SwitchResult {
@@ -162,9 +164,9 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
   }
 
   #pass(target: CpuTarget, snapshot?: OvsSnapshot): ProcessResult[] {
-    return this.#processAffinities.map((one) => ({
-      process: one.process,
-      ...one.apply(target, snapshot?.threads.get(one)),
+    return this.#processAffinities.map((processAffinity) => ({
+      process: processAffinity.process,
+      ...processAffinity.apply(target, snapshot?.threads.get(processAffinity)),
     }));
   }
 
@@ -177,7 +179,10 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
   restore(): SwitchResult {
     this.#refresh();
     const problems = this.#savedMasks.recall(this.#processAffinities);
-    const results = this.#processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
+    const results = this.#processAffinities.map((processAffinity) => ({
+      process: processAffinity.process,
+      ...processAffinity.restore(),
+    }));
     this.#forgetMetrics();
     return this.#restored(results, problems);
   }
@@ -200,7 +205,10 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
   }
 
   get isRestored(): boolean {
-    return this.#savedMasks.isEmpty && this.#processAffinities.every((one) => one.originalMasks === undefined);
+    return (
+      this.#savedMasks.isEmpty &&
+      this.#processAffinities.every((processAffinity) => processAffinity.originalMasks === undefined)
+    );
   }
 
   leave(): void {
@@ -217,7 +225,7 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
     for (;;) {
       this.#refresh();
       this.#savedMasks.remember(this.#processAffinities);
-      const staying = this.#processAffinities.flatMap((one) => leave(one, cpus, otherwise));
+      const staying = this.#processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
       if (this.#unreadable !== undefined) staying.push(this.#unreadable.text);
       const seconds = (performance.now() - started) / 1000;
       if (staying.length === 0) return this.#metrics.vacateSeconds.observe(seconds);
@@ -228,7 +236,10 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
 
   describe(): SwitchProcess<OvsProcess['name']>[] {
     this.#refresh();
-    return this.#processAffinities.map((one) => ({ ...one.process, threads: one.describe() }));
+    return this.#processAffinities.map((processAffinity) => ({
+      ...processAffinity.process,
+      threads: processAffinity.describe(),
+    }));
   }
 
   get isStarting(): boolean {

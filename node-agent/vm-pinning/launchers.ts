@@ -39,7 +39,7 @@ export function nodeLauncherOf(pod: z.infer<typeof launcherPodSchema>): Launcher
   const recognized = recognizeLauncher(pod);
   const { uid, namespace, name } = pod.metadata;
   if (recognized.kind !== 'launcher' || uid === undefined || namespace === undefined || name === undefined) return;
-  const status = pod.status?.containerStatuses?.find((one) => one.name === COMPUTE);
+  const status = pod.status?.containerStatuses?.find((containerStatus) => containerStatus.name === COMPUTE);
   return {
     uid,
     namespace,

@@ -170,7 +170,7 @@ function initContainersOf(vmi: KubeVmi): Container[] {
   const disks = list(at(vmi, 'spec', 'volumes')).filter((one) => isRecord(at(one, 'containerDisk')));
   return [
     ...(isLogged ? [{ ...consoleLog(isDedicated(vmi)), restartPolicy: 'Always' }] : []),
-    ...disks.map((one) => side(`volume${at(one, 'name')}`, '10m', '40M')),
+    ...disks.map((disk) => side(`volume${at(disk, 'name')}`, '10m', '40M')),
   ];
 }
 

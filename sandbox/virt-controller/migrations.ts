@@ -186,7 +186,9 @@ export class MigrationController {
 
   async #schedule(migration: KubeMigration, vmi: KubeVmi, target: KubePod): Promise<undefined> {
     if (target.status?.phase === 'Running') return this.#enter(migration, 'Scheduled');
-    const unscheduled = target.status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
+    const unscheduled = target.status?.conditions?.find(
+      (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
+    );
     if (target.spec.nodeName || unscheduled === undefined) return undefined;
     const left = this.#settings.unschedulableSeconds - secondsSince(unscheduled.lastTransitionTime);
     if (left <= 0)

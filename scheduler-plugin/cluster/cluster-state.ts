@@ -246,8 +246,12 @@ export class RefusedStartsByNode {
   reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
     const before = this.#reported.get(node);
     if (refusals.length === 0) this.#reported.delete(node);
-    else this.#reported.set(node, new Map(refusals.map((one) => [`${one.namespace}/${one.podName}`, one])));
-    const keys = refusals.map((one) => ({ key: `${one.namespace}/${one.podName}`, uid: one.podUID }));
+    else
+      this.#reported.set(
+        node,
+        new Map(refusals.map((refusal) => [`${refusal.namespace}/${refusal.podName}`, refusal])),
+      );
+    const keys = refusals.map((refusal) => ({ key: `${refusal.namespace}/${refusal.podName}`, uid: refusal.podUID }));
     const fresh = keys.filter(({ key, uid }) => !before?.has(key) || before.get(key)?.podUID !== uid);
     return new Set(fresh.map(({ key }) => key));
   }

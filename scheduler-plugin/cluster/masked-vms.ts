@@ -70,7 +70,7 @@ function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>)
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
   const masked = maskedVmOf({ metadata, spec, vcpusUnknown: false });
   if ((masked === undefined && record === undefined) || metadata.deletionTimestamp !== undefined) return undefined;
-  const pause = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
+  const pause = status?.conditions?.find((condition) => condition.type === 'Paused' && condition.status === 'True');
   const { phase = '', nodeName, activePods } = status ?? {};
   return {
     namespace,

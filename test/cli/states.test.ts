@@ -234,7 +234,7 @@ describe('the states of a VM in every output', () => {
   it('no remedy names a VM if no VM created the instance', async () => {
     const bare = STATE_TABLE.find(({ title }) => title.startsWith('an instance that no VM made'))!;
     const { remedies } = await explained(bare);
-    const commands = remedies.flatMap((one) => one.commands).map(commandText);
+    const commands = remedies.flatMap((remedy) => remedy.commands).map(commandText);
     assert.deepEqual(
       commands.filter((text) => /virtctl (restart|start|migrate)| patch virtualmachine /.test(text)),
       [],

@@ -118,7 +118,7 @@ function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
 
 function noteQuarantined(notes: Notebook, nodes: DoctorFacts['nodes'], reports: readonly NodeTopology[]): void {
   for (const { metadata, status, unread } of reports) {
-    const node = nodes.find((one) => one.metadata.name === metadata.name);
+    const node = nodes.find((node) => node.metadata.name === metadata.name);
     const fault = unread ?? (status && faultOf(status, node));
     if (fault === undefined) continue;
     const name = metadata.name ?? '';

@@ -138,8 +138,8 @@ function checkOrder(notes: Notebook, facts: DoctorFacts, launcher: Webhook): voi
 function seesNewPods({ rules }: Webhook): boolean {
   return (rules ?? []).some(
     ({ resources, operations }) =>
-      (resources ?? []).some((one) => one === 'pods' || one === '*' || one === '*/*') &&
-      (operations ?? []).some((one) => one === 'CREATE' || one === '*'),
+      (resources ?? []).some((resource) => resource === 'pods' || resource === '*' || resource === '*/*') &&
+      (operations ?? []).some((operation) => operation === 'CREATE' || operation === '*'),
   );
 }
 
