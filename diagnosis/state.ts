@@ -155,9 +155,11 @@ function targetLauncher(
 ): Launcher | undefined {
   const labelled = launchers.filter((launcher) => launcher !== guest && launcher.migration !== undefined);
   if (isActive(migration) && migration.uid !== undefined) {
-    return labelled.find((one) => one.migration === migration.uid);
+    return labelled.find((launcher) => launcher.migration === migration.uid);
   }
-  return labelled.find((one) => one.migration !== migration?.uid && one.created >= guest.created && isStaying(one));
+  return labelled.find(
+    (launcher) => launcher.migration !== migration?.uid && launcher.created >= guest.created && isStaying(launcher),
+  );
 }
 
 function migrationState(
@@ -212,7 +214,7 @@ function migrating(
     reason,
     text,
     causes,
-    remedies: remediesOf([main, ...causes]).filter((one) => !migrates(one)),
+    remedies: remediesOf([main, ...causes]).filter((remedy) => !migrates(remedy)),
   };
 }
 

@@ -38,7 +38,7 @@ export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 const UNSEEN: readonly Reason[] = ['WebhookMissed', 'NotDecided', 'UnpaddedRejected'];
 
 const isUnseen = ({ reason, causes }: VmState): boolean =>
-  [reason, ...causes.map((cause) => cause.reason)].some((one) => UNSEEN.includes(one));
+  [reason, ...causes.map((cause) => cause.reason)].some((candidate) => UNSEEN.includes(candidate));
 
 /** @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {

@@ -155,6 +155,6 @@ async function withScheduler(
       return shortOf(pod, node, counting) ?? excludedBy(pod, node, counting);
     }),
   );
-  const refused = new Map(short.filter((one) => one !== undefined).map((one) => [one.node, one]));
-  return merged.map((one) => refused.get(one.node) ?? one);
+  const refused = new Map(short.filter((node) => node !== undefined).map((node) => [node.node, node]));
+  return merged.map((answer) => refused.get(answer.node) ?? answer);
 }

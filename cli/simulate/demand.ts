@@ -71,7 +71,7 @@ export function parseShape(text: string): VmRequest {
   return {
     name: text.replace(/:\d+$/, ''),
     count: amount,
-    networks: networks?.split(',').filter((one) => one !== '') ?? [],
+    networks: networks?.split(',').filter((network) => network !== '') ?? [],
     vmi: {
       metadata: { annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
       spec: {

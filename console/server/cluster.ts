@@ -197,7 +197,7 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
     }),
     budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
-      for (const change of [before, after].filter((one) => one !== undefined)) {
+      for (const change of [before, after].filter((state) => state !== undefined)) {
         const { vm, migration } = change;
         const own = moves.get(vm) ?? new Map<string, ExplainedMigration>();
         if (change === after) own.set(key, migration);

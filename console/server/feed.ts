@@ -106,7 +106,7 @@ export class Feed {
   }
 
   #keepLauncher(vm: string, uid: string, pod: ShownPod | undefined): void {
-    const others = (this.#launchers.get(vm) ?? []).filter((one) => one.uid !== uid);
+    const others = (this.#launchers.get(vm) ?? []).filter((launcher) => launcher.uid !== uid);
     const launchers = pod === undefined ? others : [...others, pod];
     if (launchers.length > 0) this.#launchers.set(vm, launchers);
     else this.#launchers.delete(vm);

@@ -89,7 +89,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       const launchers = ofPods.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
       return historyOf(
         [
-          ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((one) => eventEntry(one)),
+          ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((event) => eventEntry(event)),
           ...launchers.map((launcher) =>
             eventEntry(launcher, `${launcher.involvedObject.kind} ${launcher.involvedObject.name}`),
           ),

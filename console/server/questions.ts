@@ -173,7 +173,7 @@ export function explanationOf(pod: string, document: unknown, now: number): Exte
 function rank({ fits, missing, kind }: Pick<VerdictGroup, 'fits' | 'missing' | 'kind'>): number {
   if (fits) return 0;
   if (missing !== undefined) return 1;
-  return NEVER_MEANT.some((one) => one === kind) ? 3 : 2;
+  return NEVER_MEANT.some((other) => other === kind) ? 3 : 2;
 }
 
 function worded(verdict: z.infer<typeof extenderVerdict>) {

@@ -129,7 +129,7 @@ export function filteringTaints(spec: {
 /** Source: kube-scheduler's plugins/tainttoleration. */
 export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
   const some = (tolerations ?? []).slice(0, MAX_TAINTS);
-  return taints.every((taint) => some.some((one) => tolerates(one, taint)));
+  return taints.every((taint) => some.some((toleration) => tolerates(toleration, taint)));
 }
 
 function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {

@@ -17,7 +17,7 @@ const exemptNamespace = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^
 
 /** Namespaces separated by commas; empty text is an empty list. */
 const namespaces = z.string().transform((text, context): readonly string[] => {
-  const members = text.split(',', MAX_NAMESPACES + 1).flatMap((one) => one.trim() || []);
+  const members = text.split(',', MAX_NAMESPACES + 1).flatMap((member) => member.trim() || []);
   if (members.length > MAX_NAMESPACES)
     context.addIssue({ code: 'custom', message: `expected at most ${MAX_NAMESPACES} members` });
   const wrong = members.find((member) => !exemptNamespace.safeParse(member).success);

@@ -44,7 +44,8 @@ export class Confirmation {
   /** Those of the CPUs that a running container is confined to; or, if unknown, that had an owner recently. */
   stillUsed(cpus: CpuSet, view: AssignmentsView): CpuSet {
     const running = this.#containers();
-    const busy = running === undefined ? unionOf(this.#freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
+    const busy =
+      running === undefined ? unionOf(this.#freed.map((release) => release.cpus)) : confinedTo(cpus, running, view);
     const stillUsed = busy.intersect(cpus);
     this.#dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : this.#nowSeconds() + RECHECK_SECONDS;
     return stillUsed;

@@ -82,7 +82,7 @@ export class AffinityReporting {
     }
     this.#durations.begin('');
     for (const { cause } of problems) {
-      if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
+      if (!before.some((problem) => problem.cause === cause)) metrics.ovsErrors.inc({ cause });
     }
     log.warn({ reasons: texts }, 'OVS affinity incomplete');
     const contended = problems.filter(({ cause }) => cause === FOREIGN_WRITER);

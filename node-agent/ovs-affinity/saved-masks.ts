@@ -124,7 +124,7 @@ export class SavedMasks {
       originalMasks === undefined ? [] : [{ ...process, originalMasks }],
     );
     // A monitor is not found while its daemon is down. Keep its masks for the next daemon.
-    const others = this.#alive().filter(({ pid }) => !remembered.some((one) => one.pid === pid));
+    const others = this.#alive().filter(({ pid }) => !remembered.some((process) => process.pid === pid));
     this.#set([...remembered, ...others]);
     this.#hasMet = true;
     return this.#problems();

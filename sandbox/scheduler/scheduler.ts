@@ -179,7 +179,7 @@ export class Scheduler {
   #snapshotFor(pod: KubePod): Snapshot {
     const byNode = groupBy(
       [...this.#pods.values()],
-      (one) => one.spec.nodeName || this.#assumed.get(one.metadata.uid ?? '') || '',
+      (pod) => pod.spec.nodeName || this.#assumed.get(pod.metadata.uid ?? '') || '',
     );
     const placed = [...this.#nodes].flatMap(([name, node]) =>
       (byNode.get(name) ?? []).map((one) => ({ pod: one, node })),

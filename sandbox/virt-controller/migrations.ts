@@ -70,7 +70,7 @@ export class MigrationController {
       this.#client.follow(VIRTUAL_MACHINE_INSTANCES, ({ object }) => this.#instanceChanged(object)),
       this.#client.follow(PODS, ({ object: { metadata } }) => {
         const uid = metadata.labels?.[MIGRATION_LABEL];
-        const own = this.#client.list(MIGRATIONS).find((one) => one.metadata.uid === uid);
+        const own = this.#client.list(MIGRATIONS).find((migration) => migration.metadata.uid === uid);
         if (own !== undefined) this.#enqueue(own.metadata);
       }),
     ];

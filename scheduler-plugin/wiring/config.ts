@@ -23,7 +23,7 @@ const schema = z.object({
     .string()
     .regex(EXEMPT, 'expected namespaces, separated by commas; `name*` matches by prefix')
     .default(DPU_EXEMPT_NAMESPACES.join())
-    .transform((text): readonly string[] => text.split(',').filter((one) => one !== '')),
+    .transform((text): readonly string[] => text.split(',').filter((name) => name !== '')),
   dpuLease: z.enum(['own', 'observe']).default('own'),
   dpuLeaseNamespace: z.string().default(DPU_LEASE_NAMESPACE),
   answers: z.coerce.number().int().min(1).max(1000).default(16),

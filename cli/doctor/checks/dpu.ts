@@ -88,7 +88,7 @@ async function waitingPods(client: KubeClient): Promise<Map<string, DpuSighting[
   for (const { metadata, spec, status } of await readAll(client, '/api/v1/pods', pod)) {
     if (spec.nodeName == null || status?.phase === 'Succeeded' || status?.phase === 'Failed') continue;
     const unconnected = dpuConnections(metadata.annotations ?? {}).filter(({ state }) => state !== 'Ready');
-    const named = unconnected.map((one) => ({ ...one, pod: `${metadata.namespace}/${metadata.name}` }));
+    const named = unconnected.map((gate) => ({ ...gate, pod: `${metadata.namespace}/${metadata.name}` }));
     if (named.length > 0) waiting.set(spec.nodeName, [...(waiting.get(spec.nodeName) ?? []), ...named]);
   }
   return waiting;
