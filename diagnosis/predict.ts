@@ -46,7 +46,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   };
 
   /** A text: why there is no prediction for the node. */
-  const judge = (name: string): NodeVerdict | string => {
+  const verdictOf = (name: string): NodeVerdict | string => {
     const host = byName.get(name);
     if (needs.mask !== undefined) {
       if (host === undefined) return maskNotReported(NO_REPORT);
@@ -68,7 +68,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     const name = node.metadata.name ?? '';
     const dead = deadDpuFor(pod, node);
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
-    const verdict = hasRequest ? judge(name) : UNCHECKED;
+    const verdict = hasRequest ? verdictOf(name) : UNCHECKED;
     if (typeof verdict === 'string') return notPredicted(name, verdict);
     const host = byName.get(name)?.host;
     const why = host && isExclusive(needs) ? whyNotPredicted(needs, host, verdict) : undefined;

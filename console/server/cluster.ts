@@ -76,8 +76,8 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
   const draCpu = new Set<string>();
   const staleness = createStaleness(problems, nowSeconds);
 
-  const taken = createReports((node) => feed.nodeChanged(node));
-  const nodetopologies = createReportReflector(shared('nodetopologies'), taken.take);
+  const reports = createReports((node) => feed.nodeChanged(node));
+  const nodetopologies = createReportReflector(shared('nodetopologies'), reports.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
@@ -135,7 +135,7 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
       return leases.synced ? leader.pod(nowSeconds(), leases.lastHeard) : undefined;
     },
     nodes: nodes.items,
-    reports: taken.byNode,
+    reports: reports.byNode,
     instances: instances.items,
     machines: machines.items,
     migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],

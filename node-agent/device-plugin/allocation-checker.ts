@@ -56,7 +56,7 @@ export class AllocationChecker {
   /** Why the container must not start, or undefined. */
   async check(request: AllocationRequest, signal: AbortSignal): Promise<string | undefined> {
     const { metrics, policy, refusals } = this.#deps;
-    const { refused, pod } = await this.#judge(request, signal);
+    const { refused, pod } = await this.#verdictOn(request, signal);
     const labels = { resource: metrics.resourceLabel(request.resource) };
     metrics.allocationChecks.inc({ ...labels, outcome: refused === undefined ? 'granted' : refused.reason });
     if (refused === undefined) return undefined;
@@ -66,7 +66,7 @@ export class AllocationChecker {
     return refused.message;
   }
 
-  async #judge(request: AllocationRequest, signal: AbortSignal) {
+  async #verdictOn(request: AllocationRequest, signal: AbortSignal) {
     const { client, log } = this.#deps;
     const { holder, resource, cells, host, wholeCoresOnly } = request;
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };

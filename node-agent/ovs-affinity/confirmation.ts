@@ -33,7 +33,7 @@ export class Confirmation {
     this.#nowSeconds = nowSeconds;
   }
 
-  see(view: AssignmentsView): void {
+  observe(view: AssignmentsView): void {
     const released = this.#owned.minus(view.owned);
     this.#owned = view.owned;
     this.#freed = this.#freed.filter(({ until }) => until > this.#nowSeconds());

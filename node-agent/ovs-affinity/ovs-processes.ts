@@ -143,14 +143,14 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
 
   apply(target: CpuTarget, snapshot: OvsSnapshot): SwitchResult {
     const unmanaged = this.unmanaged();
-    const unsaved = this.#savedMasks.remember(this.#processAffinities);
+    const unsaved = this.#savedMasks.save(this.#processAffinities);
     if ('only' in target && !target.only.intersects(this.#machine))
       return { moved: 0, displaced: 0, problems: [...unmanaged, ...unsaved, nowhereToGo(target.only)] };
     let results = this.#pass(target, snapshot);
     // A CPU that has gone offline since looks like one that the kernel withholds.
     if (results.some(isTroubled) && this.seeMachine()) results = this.#pass(target);
     // A daemon that has ended its start has other original masks.
-    const problems = [...unmanaged, ...this.#savedMasks.remember(this.#processAffinities)];
+    const problems = [...unmanaged, ...this.#savedMasks.save(this.#processAffinities)];
     const isSameMachine = this.#machine.equals(this.#passedOn);
     this.#passedOn = this.#machine;
     if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
@@ -172,7 +172,8 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
 
   /** Whether the daemons, their saved masks and a sixth of the threads, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
-    if (this.#unreadable !== undefined || !this.#finder.isAsFound() || !this.#savedMasks.isAsTold) return false;
+    if (this.#unreadable !== undefined || !this.#finder.isAsFound() || !this.#savedMasks.isProblemReported)
+      return false;
     return this.#processAffinities.every((processAffinity) => processAffinity.isAsLeft());
   }
 
@@ -224,7 +225,7 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
     const started = performance.now();
     for (;;) {
       this.#refresh();
-      this.#savedMasks.remember(this.#processAffinities);
+      this.#savedMasks.save(this.#processAffinities);
       const staying = this.#processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
       if (this.#unreadable !== undefined) staying.push(this.#unreadable.text);
       const seconds = (performance.now() - started) / 1000;

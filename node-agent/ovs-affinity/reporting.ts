@@ -62,8 +62,8 @@ export class AffinityReporting {
   /** Seconds since the kubelet's write, if it was an assignment: it shrinks the pool, then records the owner. */
   #sinceAssigned({ free, owned }: AssignmentsView): number | undefined {
     const last = this.#lastView;
-    const taken = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);
-    const isNew = taken || (last !== undefined && !owned.isSubsetOf(last.owned));
+    const hasShrunk = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);
+    const isNew = hasShrunk || (last !== undefined && !owned.isSubsetOf(last.owned));
     this.#lastView = { free, owned };
     const written = isNew ? this.#deps.assignedAt() : undefined;
     return written === undefined ? undefined : Math.max(0, (Date.now() - written) / 1000);

@@ -129,7 +129,7 @@ export class Targets {
     this.#vacated = this.#vacated.filter(
       ({ cpus, until }) => until > this.#deps.nowSeconds() && !cpus.isSubsetOf(view.owned),
     );
-    this.#confirmation.see(view);
+    this.#confirmation.observe(view);
     this.#heldBack = view.holds;
   }
 

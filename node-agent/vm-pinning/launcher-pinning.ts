@@ -32,7 +32,7 @@ export interface LauncherView {
 
 export interface LauncherPinningParts extends GuestParts {
   readonly tree: CgroupTree;
-  readonly record: Pick<PinRecord, 'scope' | 'remember' | 'forget'>;
+  readonly record: Pick<PinRecord, 'forget' | 'save' | 'scope'>;
 }
 
 interface Running {
@@ -125,8 +125,7 @@ export class LauncherPinning {
       path,
       nowSeconds,
       scopeBefore: record.scope(podUID, { pid, start }),
-      remember: (scope) =>
-        scope === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, scope }),
+      saveScope: (scope) => (scope === undefined ? record.forget(podUID) : record.save({ podUID, pid, start, scope })),
     });
   }
 }

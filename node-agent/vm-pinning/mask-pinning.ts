@@ -28,7 +28,7 @@ export interface MaskPinningParts extends HousekeepingParts {
   /** The threads that an earlier agent had pinned. */
   readonly scopeBefore: PinnedScope | undefined;
   /** Called before threads are moved, and with undefined after they have been moved back. */
-  readonly remember: (scope: PinnedScope | undefined) => void;
+  readonly saveScope: (scope: PinnedScope | undefined) => void;
 }
 
 const isVcpu = ({ role }: GuestThread) => role.kind === 'vcpu';
@@ -81,7 +81,7 @@ export class MaskPinning {
     const moved = this.#scope === undefined ? 0 : this.#giveBack(threads, container);
     this.#scope = undefined;
     this.#hasPinned = false;
-    this.#parts.remember(undefined);
+    this.#parts.saveScope(undefined);
     return moved;
   }
 
@@ -157,7 +157,7 @@ export class MaskPinning {
   #hold(scope: PinnedScope): void {
     this.#scope = scope;
     this.#isReleased = false;
-    this.#parts.remember(scope);
+    this.#parts.saveScope(scope);
   }
 
   #pinVcpus(vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) {

@@ -36,7 +36,7 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
     nowSeconds: () => time.now / 1000,
     path: '/c',
     scopeBefore: heldBefore,
-    remember: (scope) => void remembered.push(scope),
+    saveScope: (scope) => void remembered.push(scope),
   });
   const look = (): GuestThread[] =>
     [...names].map(([tid, name]) => {
