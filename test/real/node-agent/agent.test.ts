@@ -59,7 +59,12 @@ describe('an agent and a real API server', function () {
     const store = new TopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
     const vm = { podUID: 'u', namespace: 'ns', podName: 'vm', vcpus: 2 };
-    const refused = { ...vm, state: 'refused', reason: 'Threads', message: 'x'.repeat(MAX_PINNING_MESSAGE_CHARACTERS) } as const;
+    const refused = {
+      ...vm,
+      state: 'refused',
+      reason: 'Threads',
+      message: 'x'.repeat(MAX_PINNING_MESSAGE_CHARACTERS),
+    } as const;
     const first = status({ pmdCPUs: '2,6', tunnel: { cells: '0' }, pinning: [{ ...vm, state: 'pinned' }, refused] });
     assert.equal(store.changesTo(first).length > 0, true);
     await store.write(first, signal);
