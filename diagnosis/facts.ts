@@ -143,7 +143,7 @@ interface PausableInstance {
 
 /** From KubeVirt's condition Paused. The text is its reason: the message says the same without a length limit. */
 export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['pause'] {
-  const condition = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
+  const condition = status?.conditions?.find((condition) => condition.type === 'Paused' && condition.status === 'True');
   if (condition === undefined) return undefined;
   const [reason, since] = [condition.reason ?? '', condition.lastTransitionTime ?? ''];
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);

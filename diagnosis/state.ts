@@ -94,7 +94,7 @@ export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState
 /** A running VM with a cause that is not `ok` does not run as requested. */
 export function concluded({ life, causes }: LauncherState): VmState {
   const main = worst(causes)!;
-  const others = causes.filter((one) => one !== main);
+  const others = causes.filter((cause) => cause !== main);
   const faults = faultsAmong(causes);
   const isDegraded = life.state === 'running' && faults.length > 0;
   const { reason, text } = main;
@@ -119,7 +119,7 @@ function faultsAmong(causes: readonly Cause[]): Cause[] {
 /** Each remedy once. */
 function remediesOf(causes: readonly Cause[]): Remedy[] {
   const remedies = causes.flatMap((cause) => cause.remedies);
-  return [...new Map(remedies.map((one) => [`${one.id} ${one.text}`, one])).values()];
+  return [...new Map(remedies.map((remedy) => [`${remedy.id} ${remedy.text}`, remedy])).values()];
 }
 
 function hasGuest({ state: { life } }: Launcher): boolean {
@@ -155,11 +155,13 @@ function targetLauncher(
   guest: Launcher,
   launchers: readonly Launcher[],
 ): Launcher | undefined {
-  const labelled = launchers.filter((one) => one !== guest && one.migration !== undefined);
+  const labelled = launchers.filter((launcher) => launcher !== guest && launcher.migration !== undefined);
   if (isActive(migration) && migration.uid !== undefined) {
-    return labelled.find((one) => one.migration === migration.uid);
+    return labelled.find((launcher) => launcher.migration === migration.uid);
   }
-  return labelled.find((one) => one.migration !== migration?.uid && one.created >= guest.created && isStaying(one));
+  return labelled.find(
+    (launcher) => launcher.migration !== migration?.uid && launcher.created >= guest.created && isStaying(launcher),
+  );
 }
 
 /** KubeVirt has handed the guest over to the target; it records the end of the migration some seconds later. */
@@ -230,7 +232,7 @@ function migrating(
     reason,
     text,
     causes,
-    remedies: remediesOf([main, ...causes]).filter((one) => !migrates(one)),
+    remedies: remediesOf([main, ...causes]).filter((remedy) => !migrates(remedy)),
   };
 }
 

@@ -63,8 +63,10 @@ interface Conditions {
 /** @param now milliseconds since 1970 */
 export function machineFacts({ spec, status }: RunnableVm, now: number): MachineFacts {
   const { running, runStrategy } = spec;
-  const failure = status?.conditions?.find((one) => one.type === 'Failure' && one.status === 'True');
-  const restart = status?.conditions?.find((one) => one.type === 'RestartRequired' && one.status === 'True');
+  const failure = status?.conditions?.find((condition) => condition.type === 'Failure' && condition.status === 'True');
+  const restart = status?.conditions?.find(
+    (condition) => condition.type === 'RestartRequired' && condition.status === 'True',
+  );
   const { consecutiveFailCount, retryAfterTimestamp } = status?.startFailure ?? {};
   return {
     shouldRun: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
@@ -95,9 +97,9 @@ export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts 
     pause: pauseOf({ metadata, status }),
     node: status?.nodeName || undefined,
     deleting: metadata.deletionTimestamp !== undefined,
-    changes: CHANGES.filter(([type]) => conditions.some((one) => one.type === type && one.status === 'True')).map(
-      ([, text]) => text,
-    ),
+    changes: CHANGES.filter(([type]) =>
+      conditions.some((condition) => condition.type === type && condition.status === 'True'),
+    ).map(([, text]) => text),
     evacuatedFrom: status?.evacuationNodeName || undefined,
     notMigratable: notMigratable(conditions),
   };

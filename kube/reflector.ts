@@ -149,8 +149,8 @@ export class Reflector<T> {
   }
 
   async #follow(version: string, signal: AbortSignal): Promise<void> {
-    const { client, path, query, decoder, now } = this.#settings;
-    const opened = now();
+    const { client, path, query, decoder, nowSeconds } = this.#settings;
+    const opened = nowSeconds();
     let hasEvents = false;
     const take = async ({ type, object }: WatchEvent) => {
       if (type !== 'BOOKMARK') {
@@ -158,7 +158,7 @@ export class Reflector<T> {
         await this.#slices.run(() => this.#take(key, type === 'DELETED' ? undefined : object));
       }
       this.#version = object.metadata?.resourceVersion ?? this.#version;
-      if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) this.#lastHeard = now();
+      if (type === 'BOOKMARK' || nowSeconds() - opened >= REPLAY_SECONDS) this.#lastHeard = nowSeconds();
       hasEvents = true;
       this.#backoff.reset();
       this.#problems.recovered();
@@ -173,14 +173,15 @@ export class Reflector<T> {
       if (!isExpired(error)) throw error;
       this.#version = undefined;
     }
-    if (!hasEvents && now() - opened < SHORT_WATCH_SECONDS) throw new KubeError(0, 'Ended', 'the watch ended at once');
+    if (!hasEvents && nowSeconds() - opened < SHORT_WATCH_SECONDS)
+      throw new KubeError(0, 'Ended', 'the watch ended at once');
     this.#backoff.reset();
   }
 
   #heardAll(): void {
-    const { path, log, now } = this.#settings;
+    const { path, log, nowSeconds } = this.#settings;
     const isFirst = !this.synced;
-    this.#lastHeard = now();
+    this.#lastHeard = nowSeconds();
     this.#problems.recovered();
     if (!isFirst) return;
     this.#announceSync();

@@ -7,7 +7,7 @@ import { objectMeta } from './resources.ts';
 /** A report as received. It is parsed when it is used, since parsing is most of its cost. */
 const rawReport = z.object({ metadata: objectMeta.pick({ name: true }), status: z.unknown().optional() });
 
-type ReportReflectorOptions = Pick<ReflectorOptions<typeof rawReport, true>, 'client' | 'page' | 'log' | 'now'>;
+type ReportReflectorOptions = Pick<ReflectorOptions<typeof rawReport, true>, 'client' | 'page' | 'log' | 'nowSeconds'>;
 
 /**
  * Watches the reports of nodes and keeps none. Each node gets a limited share of the process.

@@ -182,7 +182,7 @@ function ownersOf(
   isOld: boolean,
 ): Owner[] {
   return ownersByCpu(assignments).map((list, index): Owner => {
-    const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
+    const cpus = unionOf(list.map((claim) => CpuSet.parse(claim.cpus)));
     const [first] = list;
     const uid = first?.podUID ?? '';
     const launcher = launched.get(uid);

@@ -46,7 +46,7 @@ interface ClusterOptions {
   readonly without: ReadonlySet<OptionalKind>;
   readonly feed: ChangeListener;
   readonly log: ConsoleLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 const DRA_CPU_DRIVER = 'dra.cpu';
@@ -68,22 +68,22 @@ export const watchedDeployment = z.object({
 });
 
 /** Creates the watches for the page. They send no request before `run`. */
-export function createCluster({ client, without, feed, log, now }: ClusterOptions) {
+export function createCluster({ client, without, feed, log, nowSeconds }: ClusterOptions) {
   const problems = new Map<Kind, string>();
   const forbidden = new Set<OptionalKind>(without);
   const shared = (kind: Kind) => ({
     client: noting(client, kind, problems, forbidden),
     path: KINDS[kind].path,
     log,
-    now,
+    nowSeconds,
   });
-  const silence = new SilentAgents(feed, now);
+  const silence = new SilentAgents(feed, nowSeconds);
   const leader = new Leader();
   const draCpu = new Set<string>();
-  const staleness = createStaleness(problems, now);
+  const staleness = createStaleness(problems, nowSeconds);
 
-  const taken = createReports((node) => feed.nodeChanged(node));
-  const nodetopologies = createReportReflector(shared('nodetopologies'), taken.take);
+  const reports = createReports((node) => feed.nodeChanged(node));
+  const nodetopologies = createReportReflector(shared('nodetopologies'), reports.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
@@ -103,7 +103,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     project: ({ spec }): LeaseSpec => spec ?? {},
     onChange({ key, after }) {
       const name = key.slice(NAMESPACE.length + 1);
-      if (name === SCHEDULER) leader.changed(after, now());
+      if (name === SCHEDULER) leader.changed(after, nowSeconds());
       if (!name.startsWith(AGENT_LEASE_PREFIX)) return;
       silence.leaseChanged(name.slice(AGENT_LEASE_PREFIX.length), after, nodes.items);
     },
@@ -132,16 +132,16 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     },
     /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
     get missing() {
-      return cacheProblem(Object.fromEntries(readable()), now());
+      return cacheProblem(Object.fromEntries(readable()), nowSeconds());
     },
     /** Since when the data may be old, RFC 3339, and why; undefined if every watch works. */
     problem: () => staleness.problem(readable()),
     /** The leader's pod; null: no leader; undefined: unknown. */
     get leader() {
-      return leases.synced ? leader.pod(now(), leases.lastHeard) : undefined;
+      return leases.synced ? leader.pod(nowSeconds(), leases.lastHeard) : undefined;
     },
     nodes: nodes.items,
-    reports: taken.byNode,
+    reports: reports.byNode,
     instances: instances.items,
     machines: machines.items,
     migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],
@@ -155,7 +155,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
   };
 }
 
-type Shared = (kind: Kind) => Pick<ClusterOptions, 'client' | 'log' | 'now'> & { readonly path: string };
+type Shared = (kind: Kind) => Pick<ClusterOptions, 'client' | 'log' | 'nowSeconds'> & { readonly path: string };
 
 /** The watches of what may keep a VM from starting, or its guest from running. */
 function createStartReflectors(shared: Shared, feed: ChangeListener) {
@@ -203,7 +203,7 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
     }),
     budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
-      for (const change of [before, after].filter((one) => one !== undefined)) {
+      for (const change of [before, after].filter((state) => state !== undefined)) {
         const { vm, migration } = change;
         const own = moves.get(vm) ?? new Map<string, ExplainedMigration>();
         if (change === after) own.set(key, migration);
@@ -287,12 +287,12 @@ class Leader {
 class SilentAgents {
   readonly #health = new AgentHealth();
   readonly #feed: Pick<ChangeListener, 'nodeChanged'>;
-  readonly #now: () => number;
+  readonly #nowSeconds: () => number;
   #nodes: ReadonlySet<string> = new Set();
 
-  constructor(feed: Pick<ChangeListener, 'nodeChanged'>, now: () => number) {
+  constructor(feed: Pick<ChangeListener, 'nodeChanged'>, nowSeconds: () => number) {
     this.#feed = feed;
-    this.#now = now;
+    this.#nowSeconds = nowSeconds;
   }
 
   get nodes(): ReadonlySet<string> {
@@ -302,7 +302,7 @@ class SilentAgents {
   leaseChanged(node: string, lease: LeaseSpec | undefined, nodes: ReadonlyMap<string, unknown>): void {
     if (lease) {
       const { renewTime, leaseDurationSeconds: duration } = lease;
-      this.#health.changed({ node, renewTime, duration }, this.#now());
+      this.#health.changed({ node, renewTime, duration }, this.#nowSeconds());
     } else if (!nodes.has(node)) this.#health.forget(node);
   }
 
@@ -310,7 +310,10 @@ class SilentAgents {
     while (!signal.aborted) {
       await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
       const before = this.#nodes;
-      this.#nodes = new Set([...this.#health.stale(this.#now(), leases.lastHeard), ...this.#silentAtStart(nodes)]);
+      this.#nodes = new Set([
+        ...this.#health.stale(this.#nowSeconds(), leases.lastHeard),
+        ...this.#silentAtStart(nodes),
+      ]);
       for (const node of [...this.#nodes, ...before]) {
         if (this.#nodes.has(node) !== before.has(node)) this.#feed.nodeChanged(node);
       }

@@ -112,7 +112,9 @@ function rejectionOf({ status }: WatchedPod): string | undefined {
 }
 
 function schedulerMessage({ status }: WatchedPod): string | undefined {
-  const attempt = status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
+  const attempt = status?.conditions?.find(
+    (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
+  );
   return attempt && (attempt.message ?? '').slice(0, MAX_MESSAGE_CHARACTERS);
 }
 

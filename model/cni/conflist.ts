@@ -143,8 +143,8 @@ export function planConflist(files: readonly ConfFile[]): ConflistPlan {
     return { kind: 'keep', problem: `${primary.name} cannot be read: ${primary.fault ?? 'no content'}` };
   try {
     const { name, text } = gateConflist(primary.name, primary.text);
-    const remove = present.map((one) => one.name).filter((one) => one !== name);
-    const current = present.find((one) => one.name === name)?.text;
+    const remove = present.map((file) => file.name).filter((file) => file !== name);
+    const current = present.find((file) => file.name === name)?.text;
     if (text === current && remove.length === 0) return { kind: 'keep', problem: undefined };
     return { kind: 'write', name, text, primary: primary.name, remove };
   } catch (error) {

@@ -49,7 +49,7 @@ export interface ClusterOptions {
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 export interface ClusterEvents {
@@ -84,8 +84,8 @@ export class Cluster extends EventEmitter<ClusterEvents> {
 
   constructor(options: ClusterOptions) {
     super();
-    const { client, state, reader, dpuLeaseNamespace, log, now } = options;
-    const shared = { client, log, now };
+    const { client, state, reader, dpuLeaseNamespace, log, nowSeconds } = options;
+    const shared = { client, log, nowSeconds };
     this.state = state;
     this.#options = options;
     this.#nodes = createReflector({
@@ -150,7 +150,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
 
   /** Why no promise may be made from the watches: see cacheProblem. */
   get missing(): string | undefined {
-    return cacheProblem(this.#reflectors, this.#options.now());
+    return cacheProblem(this.#reflectors, this.#options.nowSeconds());
   }
 
   get silentAgents(): number {
@@ -207,7 +207,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
     if (before && !after && !this.#nodes.items.has(before.node)) this.#forgetAgent(before.node);
     if (!after) return;
     const hadRenewed = this.#agents.hasRenewed(after.node);
-    this.#agents.changed(after, this.#options.now());
+    this.#agents.changed(after, this.#options.nowSeconds());
     if (this.#agents.hasRenewed(after.node) !== hadRenewed) this.state.setFlag(after.node, 'agentRenewed', true);
   }
 
@@ -219,7 +219,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   async #checkAgents(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await sleep(AGENT_CHECK_SECONDS, signal).catch(() => undefined);
-      const stale = this.#agents.stale(this.#options.now(), this.#agentLeases.lastHeard);
+      const stale = this.#agents.stale(this.#options.nowSeconds(), this.#agentLeases.lastHeard);
       for (const node of stale) if (!this.#stale.has(node)) this.state.setFlag(node, 'stale', true);
       for (const node of this.#stale) if (!stale.has(node)) this.state.setFlag(node, 'stale', false);
       this.#stale = stale;

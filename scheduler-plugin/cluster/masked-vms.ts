@@ -27,15 +27,15 @@ export interface MaskedVmsOptions {
   readonly client: KubeClient;
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 const API = '/apis/kubevirt.io/v1';
 /** Of VMs, and of VMIs: a mask and selectors of 16 KiB count 64 KiB. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export function createMaskedVms({ client, onInstance, log, now }: MaskedVmsOptions) {
-  const shared = { client, optional: true, log, now };
+export function createMaskedVms({ client, onInstance, log, nowSeconds }: MaskedVmsOptions) {
+  const shared = { client, optional: true, log, nowSeconds };
   const machines = createReflector({
     ...shared,
     path: `${API}/virtualmachines`,
@@ -70,7 +70,7 @@ function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>)
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
   const masked = maskedVmOf({ metadata, spec, vcpusUnknown: false });
   if ((masked === undefined && record === undefined) || metadata.deletionTimestamp !== undefined) return undefined;
-  const pause = status?.conditions?.find((one) => one.type === 'Paused' && one.status === 'True');
+  const pause = status?.conditions?.find((condition) => condition.type === 'Paused' && condition.status === 'True');
   const { phase = '', nodeName, activePods } = status ?? {};
   return {
     namespace,

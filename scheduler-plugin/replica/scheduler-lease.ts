@@ -16,7 +16,7 @@ export interface SchedulerLeaseOptions {
   /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 export interface ReplicaEvents {
@@ -44,7 +44,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
 
   constructor(options: SchedulerLeaseOptions) {
     super();
-    const { client, lease, log, now } = options;
+    const { client, lease, log, nowSeconds } = options;
     const [namespace, name] = lease.split('/');
     this.#options = options;
     this.#problems = new ProblemLog(log);
@@ -56,12 +56,12 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
       project: ({ spec }) => spec,
       onChange: ({ after }) => this.#leaseChanged(after),
       log,
-      now,
+      nowSeconds,
     });
   }
 
   isActive(): boolean {
-    return this.#active && this.#options.now() < this.#validUntil;
+    return this.#active && this.#options.nowSeconds() < this.#validUntil;
   }
 
   /** Whether this replica may give verdicts at this moment. Call it before and after each one. */
@@ -80,7 +80,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
 
   /** Why the Lease is not known: see cacheProblem. */
   get problem(): string | undefined {
-    return cacheProblem({ 'the scheduler’s Lease': this.#leases }, this.#options.now());
+    return cacheProblem({ 'the scheduler’s Lease': this.#leases }, this.#options.nowSeconds());
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -94,7 +94,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
 
   #leaseChanged(spec: Lease['spec'] | undefined): void {
     const identity = spec?.holderIdentity === '' ? undefined : (spec?.holderIdentity ?? undefined);
-    this.#validUntil = this.#options.now() + leaseSeconds(spec?.leaseDurationSeconds);
+    this.#validUntil = this.#options.nowSeconds() + leaseSeconds(spec?.leaseDurationSeconds);
     if (identity !== this.#holder) this.#endTerm(identity);
     // Also call it at each renewal, to retry a failed catch-up.
     if (this.#isOwn(identity)) this.called().catch(logFailure(this.#options.log));

@@ -18,7 +18,7 @@ export const VMI_PATH = '/apis/kubevirt.io/v1';
 /** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
 const MAX_VMI_BYTES = 48 * 1024 * 1024;
 
-export function createVmiCache({ client, log, now }: CacheOptions) {
+export function createVmiCache({ client, log, nowSeconds }: CacheOptions) {
   const instances = createReflector({
     client,
     path: `${VMI_PATH}/virtualmachineinstances`,
@@ -28,7 +28,7 @@ export function createVmiCache({ client, log, now }: CacheOptions) {
     budget: new TenantBudget(MAX_VMI_BYTES),
     optional: true,
     log,
-    now,
+    nowSeconds,
   });
   return {
     watches: { VMIs: instances },
@@ -61,7 +61,7 @@ export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
 const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
 
 /** Network attachment definitions, reduced to the fields that classify them. */
-export function createNadCache({ client, log, now }: CacheOptions) {
+export function createNadCache({ client, log, nowSeconds }: CacheOptions) {
   const primaries = new Map<string, Set<string>>();
   const definitions = createReflector({
     client,
@@ -80,7 +80,7 @@ export function createNadCache({ client, log, now }: CacheOptions) {
     },
     optional: true,
     log,
-    now,
+    nowSeconds,
   });
   return {
     watches: { 'network definitions': definitions },
@@ -113,12 +113,12 @@ export const vlan = z.object({
 const OWN_PROVIDER = 'ovn';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
-export function createNetworkContextCache(configured: ConfiguredContext, { client, log, now }: CacheOptions) {
+export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: CacheOptions) {
   let built: NetworkContext | undefined;
   const onChange = () => {
     built = undefined;
   };
-  const shared = { client, optional: true, onChange, log, now } as const;
+  const shared = { client, optional: true, onChange, log, nowSeconds } as const;
   const subnets = createReflector({
     ...shared,
     path: '/apis/kubeovn.io/v1/subnets',
@@ -168,7 +168,7 @@ export function createClusterView(configured: ConfiguredContext, options: NodeCa
     },
     /** Why it must not be relied on: see cacheProblem. A kind that is not installed counts as empty. */
     get problem() {
-      return cacheProblem(watches, options.now());
+      return cacheProblem(watches, options.nowSeconds());
     },
     findVmi: vmis.find,
     findNad: nads.find,

@@ -7,7 +7,7 @@ import type { CacheOptions } from './node-cache.ts';
 const SILENT_SECONDS = 30;
 
 /** Whether the scheduler's leader renews the Lease with its name. @param name empty: nothing is watched */
-export function createSchedulerLease(name: string, { client, log, now }: CacheOptions) {
+export function createSchedulerLease(name: string, { client, log, nowSeconds }: CacheOptions) {
   let renewed: number | undefined;
   let holder: string | undefined;
   const leases = createReflector({
@@ -18,10 +18,10 @@ export function createSchedulerLease(name: string, { client, log, now }: CacheOp
     project: ({ spec }) => spec?.holderIdentity ?? '',
     onChange: ({ after }) => {
       holder = after;
-      renewed = now();
+      renewed = nowSeconds();
     },
     log,
-    now,
+    nowSeconds,
   });
   return {
     run: (signal: AbortSignal) => (name === '' ? Promise.resolve() : leases.run(signal)),
@@ -30,7 +30,7 @@ export function createSchedulerLease(name: string, { client, log, now }: CacheOp
       if (name === '' || !leases.synced) return undefined;
       if (holder === undefined) return 'no replica of it has ever led';
       if (holder === '') return 'no replica of it leads';
-      const silent = Math.round(now() - (renewed ?? 0));
+      const silent = Math.round(nowSeconds() - (renewed ?? 0));
       return silent > SILENT_SECONDS ? `its leader has not renewed its Lease for ${silent} s` : undefined;
     },
   };

@@ -171,7 +171,7 @@ describe('the score', () => {
     it(`${what}: ${score.toFixed(4)}`, () => {
       const placement = place(needs(...pod), node(host));
       assert.ok(placement.outcome === 'admitted', JSON.stringify(placement));
-      assert.equal(placement.containers.map((one) => `${one.cpus}`).join(' '), cpus);
+      assert.equal(placement.containers.map((container) => `${container.cpus}`).join(' '), cpus);
       assert.ok(Math.abs(placement.score - score) < 1e-9, `${placement.score}, not ${score}`);
     });
   }

@@ -50,7 +50,7 @@ describe('the processes of Open vSwitch', () => {
         start: (pid, tid) => (kernel.masks.has(tid) ? startOf(pid) : undefined),
       },
       machine: () => cpus(kernel.online),
-      now: () => performance.now(),
+      nowSeconds: () => performance.now() / 1000,
       rundir: directory,
       masksFile,
       bootId: 'boot',
