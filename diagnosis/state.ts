@@ -29,7 +29,7 @@ export type VmState = Life & {
 
 export type Stage = VmState['state'];
 
-export interface MigrationState {
+interface MigrationState {
   /**
    * `requested`: a drain asks for it; `pending`: its target has no launcher; `scheduling`: the launcher has no node;
    * `preparing`: it starts; `retrying`: the last migration failed, and a drain waits for another.

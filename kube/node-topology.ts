@@ -19,7 +19,7 @@ export const NODE_TOPOLOGY_API = {
 /**
  * A new meaning of a field, or value of an enumeration, changes it; a new field does not (docs/reference/versions.md).
  */
-export const REPORT_FORMAT = 1;
+const REPORT_FORMAT = 1;
 
 /** The maxima of the definition in manifests/base/crd. */
 const cpuList = text(4096);

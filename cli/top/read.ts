@@ -124,14 +124,14 @@ interface Masked {
   readonly state?: VmState | undefined;
 }
 
-export interface Remark {
+interface Remark {
   readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
   readonly text: string;
 }
 
 export type NodeMap = ReturnType<typeof viewOf>;
 
-export interface Launched {
+interface Launched {
   readonly vmi: VmiShape | undefined;
   readonly name: string;
   readonly state?: VmState | undefined;

@@ -16,7 +16,7 @@ import { type Allocation, checkAllocation, containerNames, type RefusedAllocatio
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
-export type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
+type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
 
 /** Seconds to wait for the API server to return a pod. A container waits only if the pod affects the result. */
 const READ_TIMEOUT_SECONDS = 1;

@@ -19,7 +19,7 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
 import type { GateCaller } from './server.ts';
 
-export interface GatePolicy {
+interface GatePolicy {
   readonly status: boolean;
   readonly scope: GateScope;
   readonly exempt: readonly string[];

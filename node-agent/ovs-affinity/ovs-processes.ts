@@ -34,7 +34,7 @@ const VACATE_POLL_SECONDS = 0.02;
 const MAX_NAMED_THREADS = 8;
 
 /** Threads stayed on CPUs for longer than a container's start may be delayed. */
-export class VacateError extends PlumblineError {
+class VacateError extends PlumblineError {
   constructor(cpus: CpuSet, staying: readonly string[]) {
     super('vacate', `Open vSwitch does not leave CPUs ${cpus.brief}: ${staying.join(', ')}`);
   }

@@ -1,5 +1,5 @@
 import type { Reason, Verdict } from '../../diagnosis/reasons.ts';
-import type { MigrationState, Stage } from '../../diagnosis/state.ts';
+import type { Stage, VmState } from '../../diagnosis/state.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
 import { REPORT } from '../cli/cluster-fixture.ts';
@@ -29,7 +29,7 @@ export interface StateCase {
   readonly guest?: string;
   /** `node`: where the guest runs, if not on the source. `faults`: what it lacks is reported, too. */
   readonly migration?: {
-    readonly phase: MigrationState['phase'];
+    readonly phase: Extract<VmState, { state: 'migrating' }>['migration']['phase'];
     readonly source: string;
     readonly target?: string;
     readonly node?: string;

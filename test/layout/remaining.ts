@@ -104,7 +104,6 @@ export const REMAINING: Readonly<Record<keyof typeof RULES, readonly string[]>> 
     'test/node-agent/wiring/thread-affinity.test.ts',
     'test/runtime.test.ts',
     'test/runtime/fair-intake.test.ts',
-    'test/runtime/json-bodies.test.ts',
     'test/sandbox/api-server/admission.test.ts',
     'test/sandbox/api-server/list.test.ts',
     'test/sandbox/scheduler.test.ts',

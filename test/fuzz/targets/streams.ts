@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ProtocolError, type Question, QuestionReader } from '../../../node-agent/gate/protocol.ts';
-import { JsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { JsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
 import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, piecesOf, type Stream, streamOf, withLong } from '../mutation.ts';
@@ -19,7 +19,7 @@ function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknow
   const stream = new JsonStream();
   const values: unknown[] = [];
   for (const piece of piecesOf(bytes, cuts)) {
-    const parsed = parsedOrRefused(() => stream.read(piece), JsonStreamError);
+    const parsed = parsedOrRefused(() => stream.read(piece), 'JsonStreamError');
     if (parsed === undefined) return { values, refused: true };
     values.push(...parsed.value);
   }
