@@ -181,11 +181,11 @@ function reportedCpus({ hosts }: Hosts, node: string | undefined, { metadata }: 
   return unionOf(assignments.filter(({ podUID }) => podUID === metadata.uid).map(({ cpus }) => CpuSet.parse(cpus)));
 }
 
-const MAX_GROUPS = 3;
+const MAX_NODE_GROUPS = 3;
 
 function groupsText(groups: readonly NodeGroup[]): string {
-  const texts = groups.slice(0, MAX_GROUPS).map(({ nodes: [first], count, text }) => {
+  const texts = groups.slice(0, MAX_NODE_GROUPS).map(({ nodes: [first], count, text }) => {
     return `${text} (${count === 1 ? first : `${count} nodes, such as ${first}`})`;
   });
-  return texts.join('; ') + (groups.length > MAX_GROUPS ? '; …' : '');
+  return texts.join('; ') + (groups.length > MAX_NODE_GROUPS ? '; …' : '');
 }

@@ -48,7 +48,7 @@ export function excludedBy(
       ({ kind, term }) =>
         kind === 'anti-affinity' && labels[term.topologyKey] !== undefined && selects(term, other, pod),
     );
-  const other = there.find((one) => one.metadata.uid !== pod.metadata.uid && excludes(one));
+  const other = there.find((candidate) => candidate.metadata.uid !== pod.metadata.uid && excludes(candidate));
   if (other === undefined) return undefined;
   const text = 'excluded by the required anti-affinity of a pod there';
   const detail = `the anti-affinity of ${other.metadata.namespace}/${other.metadata.name}, which runs there, excludes it`;
@@ -65,7 +65,7 @@ function selects(term: PodAffinityTerm, owner: ExplainedPod, { metadata }: Expla
   return (
     isInNamespace &&
     Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
-    matchExpressions.every((one) => matchesValue(one, labels[one.key]))
+    matchExpressions.every((matchExpression) => matchesValue(matchExpression, labels[matchExpression.key]))
   );
 }
 

@@ -35,7 +35,7 @@ interface PredictionInput {
 export function predictOpinions({ pod, nodes, reported, pending, silent }: PredictionInput): Opinions {
   const needs = placementNeedsOf(pod);
   const { hosts, unusable } = reported;
-  const byName = new Map(hosts.map((one) => [one.name, one]));
+  const byName = new Map(hosts.map((host) => [host.name, host]));
   const assumed = assumedByNode(pending, pod.metadata.uid);
   const sharedVerdicts = new Map<string, NodeVerdict>();
   const unfitModels = new Map<PlacementHost, Refused | undefined>();
@@ -47,7 +47,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
   };
 
   /** A text: why there is no prediction for the node. */
-  const judge = (name: string): NodeVerdict | string => {
+  const verdictOf = (name: string): NodeVerdict | string => {
     const host = byName.get(name);
     if (needs.mask !== undefined) {
       if (host === undefined) return maskNotReported(NO_REPORT);
@@ -69,7 +69,7 @@ export function predictOpinions({ pod, nodes, reported, pending, silent }: Predi
     const name = node.metadata.name ?? '';
     const dead = deadDpuFor(pod, node);
     if (dead !== undefined) return { node: name, fits: false, kind: 'dpu', text: 'DPU not ready', detail: dead };
-    const verdict = hasRequest ? judge(name) : UNCHECKED;
+    const verdict = hasRequest ? verdictOf(name) : UNCHECKED;
     if (typeof verdict === 'string') return notPredicted(name, verdict);
     const host = byName.get(name)?.host;
     const why = host && isExclusive(needs) ? whyNotPredicted(needs, host, verdict) : undefined;

@@ -72,9 +72,9 @@ export async function relocate(groups: readonly (readonly Leaving[])[], remainin
     byName: new Map(remaining.nodes.map((node) => [node.metadata.name ?? '', node])),
     hostOf: new Map(remaining.reported.hosts.map((host) => [host.name, host])),
   };
-  const opinions = new Map(groups.flat().map((one) => [one, opinionsOf(one, world)]));
-  const choices = (one: Leaving) => (opinions.get(one) ?? []).filter(({ fits }) => fits).length;
-  const groupOf = new Map(groups.flatMap((group, index) => group.map((one) => [one, index] as const)));
+  const opinions = new Map(groups.flat().map((pod) => [pod, opinionsOf(pod, world)]));
+  const choices = (pod: Leaving) => (opinions.get(pod) ?? []).filter(({ fits }) => fits).length;
+  const groupOf = new Map(groups.flatMap((group, index) => group.map((pod) => [pod, index] as const)));
   const inGroups = (order: readonly Leaving[]) =>
     order.toSorted((a, b) => (groupOf.get(a) ?? 0) - (groupOf.get(b) ?? 0));
   const outcomes: Omit<Relocation, 'orderMatters'>[] = [];
@@ -93,7 +93,7 @@ export async function relocate(groups: readonly (readonly Leaving[])[], remainin
     seen.add(text);
     const { places } = await attempt(order);
     if (places.size === order.length) break;
-    order = inGroups([...order.filter((one) => !places.has(one)), ...order.filter((one) => places.has(one))]);
+    order = inGroups([...order.filter((pod) => !places.has(pod)), ...order.filter((pod) => places.has(pod))]);
   }
   const most = Math.max(...outcomes.map(({ places }) => places.size));
   const best = outcomes.findLast(({ places }) => places.size === most)!;
@@ -113,7 +113,7 @@ function cpusOf(pod: ExplainedPod): number {
 function opinionsOf({ pod }: Leaving, world: World): NodeOpinion[] {
   const refusals = world.nodes.map((node) => schedulerRefusal(pod, node));
   const open = world.nodes.filter((_, index) => refusals[index] === undefined);
-  const refused = refusals.filter((one) => one !== undefined);
+  const refused = refusals.filter((refusal) => refusal !== undefined);
   return [...predicted(pod, open, world.reported.hosts, world), ...refused].sort(byScore);
 }
 

@@ -67,7 +67,7 @@ const agentSilent = (at: string): Cause => ({
 /** Marks what a silent agent reported as old. */
 function byLastReport({ silent }: NodeStateFacts, at: string, causes: readonly Cause[]): Cause[] {
   if (!silent) return [...causes];
-  return [agentSilent(at), ...causes.map((one) => ({ ...one, text: `by its last report, ${one.text}` }))];
+  return [agentSilent(at), ...causes.map((cause) => ({ ...cause, text: `by its last report, ${cause.text}` }))];
 }
 
 function aligned(
@@ -94,8 +94,8 @@ function aligned(
   const place = { at, networks, fault, touched: CpuSet.of(cells), spansCells: needs.spansCells };
   const apart = needs.networks.flatMap((need) => farFrom(need, place, remedies));
   const percent = facts.node?.takenPercent;
-  const taken = percent === undefined ? '' : `; interrupts and other work take ${percent} % of them`;
-  const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}${taken}`;
+  const shareText = percent === undefined ? '' : `; interrupts and other work take ${percent} % of them`;
+  const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}${shareText}`;
   const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
   if (causes.length > 1) return causes;
   const near = needs.networks.length === 0 ? '' : ', and is near its networks';

@@ -24,7 +24,7 @@ export function startingPod(facts: VmFacts, pod: PodShape): Cause {
   const name = pod.metadata.name ?? facts.name;
   const waiting = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])]
     .map(({ state }) => state?.waiting)
-    .filter((one) => one != null);
+    .filter((text) => text != null);
   if (cannotEvict !== undefined) {
     const help =
       'remove what the Event CannotEvict names (a disruption budget, an admission webhook), or delete the pod';

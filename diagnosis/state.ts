@@ -29,7 +29,7 @@ export type VmState = Life & {
 
 export type Stage = VmState['state'];
 
-export interface MigrationState {
+interface MigrationState {
   /**
    * `requested`: a drain asks for it; `pending`: its target has no launcher; `scheduling`: the launcher has no node;
    * `preparing`: it starts; `retrying`: the last migration failed, and a drain waits for another.
@@ -84,7 +84,9 @@ export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState
   if (source === undefined || !hasGuest(guest)) return { ...concluded(state), launcher };
   const causes = [...state.causes, ...pendingChanges(facts)];
   const target = targetLauncher(facts.migration, guest, launchers);
-  const migration = migrationState(facts, source, target);
+  const migration = hasArrived(facts.migration, guest)
+    ? postCopy(facts.migration, guest, launchers)
+    : migrationState(facts, source, target);
   if (migration !== undefined) return { ...migrating(facts, migration, target, causes), launcher };
   return { ...concluded({ life: state.life, causes: [...causes, ...failedMigration(facts, source)] }), launcher };
 }
@@ -92,7 +94,7 @@ export function vmState(facts: VmFacts, launchers: readonly Launcher[]): VmState
 /** A running VM with a cause that is not `ok` does not run as requested. */
 export function concluded({ life, causes }: LauncherState): VmState {
   const main = worst(causes)!;
-  const others = causes.filter((one) => one !== main);
+  const others = causes.filter((cause) => cause !== main);
   const faults = faultsAmong(causes);
   const isDegraded = life.state === 'running' && faults.length > 0;
   const { reason, text } = main;
@@ -117,7 +119,7 @@ function faultsAmong(causes: readonly Cause[]): Cause[] {
 /** Each remedy once. */
 function remediesOf(causes: readonly Cause[]): Remedy[] {
   const remedies = causes.flatMap((cause) => cause.remedies);
-  return [...new Map(remedies.map((one) => [`${one.id} ${one.text}`, one])).values()];
+  return [...new Map(remedies.map((remedy) => [`${remedy.id} ${remedy.text}`, remedy])).values()];
 }
 
 function hasGuest({ state: { life } }: Launcher): boolean {
@@ -153,11 +155,29 @@ function targetLauncher(
   guest: Launcher,
   launchers: readonly Launcher[],
 ): Launcher | undefined {
-  const labelled = launchers.filter((one) => one !== guest && one.migration !== undefined);
+  const labelled = launchers.filter((launcher) => launcher !== guest && launcher.migration !== undefined);
   if (isActive(migration) && migration.uid !== undefined) {
-    return labelled.find((one) => one.migration === migration.uid);
+    return labelled.find((launcher) => launcher.migration === migration.uid);
   }
-  return labelled.find((one) => one.migration !== migration?.uid && one.created >= guest.created && isStaying(one));
+  return labelled.find(
+    (launcher) => launcher.migration !== migration?.uid && launcher.created >= guest.created && isStaying(launcher),
+  );
+}
+
+/** KubeVirt has handed the guest over to the target; it records the end of the migration some seconds later. */
+function hasArrived(migration: MigrationFacts | undefined, { migration: uid }: Launcher): migration is MigrationFacts {
+  return isActive(migration) && uid !== undefined && uid === migration.uid;
+}
+
+/** A guest that has arrived runs there like any other, unless it still fetches its memory. */
+function postCopy(
+  { progress, name }: MigrationFacts,
+  guest: Launcher,
+  launchers: readonly Launcher[],
+): MigrationState | undefined {
+  const source = launchers.find((one) => one !== guest && one.node !== undefined)?.node;
+  if (progress !== 'post-copy' || source === undefined) return undefined;
+  return { phase: progress, source, target: guest.node, name };
 }
 
 function migrationState(
@@ -212,7 +232,7 @@ function migrating(
     reason,
     text,
     causes,
-    remedies: remediesOf([main, ...causes]).filter((one) => !migrates(one)),
+    remedies: remediesOf([main, ...causes]).filter((remedy) => !migrates(remedy)),
   };
 }
 

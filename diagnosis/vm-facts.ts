@@ -64,8 +64,10 @@ interface Conditions {
 /** @param now milliseconds since 1970 */
 export function machineFacts({ spec, status }: RunnableVm, now: number): MachineFacts {
   const { running, runStrategy } = spec;
-  const failure = status?.conditions?.find((one) => one.type === 'Failure' && one.status === 'True');
-  const restart = status?.conditions?.find((one) => one.type === 'RestartRequired' && one.status === 'True');
+  const failure = status?.conditions?.find((condition) => condition.type === 'Failure' && condition.status === 'True');
+  const restart = status?.conditions?.find(
+    (condition) => condition.type === 'RestartRequired' && condition.status === 'True',
+  );
   const { consecutiveFailCount, retryAfterTimestamp } = status?.startFailure ?? {};
   return {
     shouldRun: running === true || (runStrategy != null && !['Halted', 'Manual'].includes(runStrategy)),
@@ -96,9 +98,9 @@ export function instanceFacts({ metadata, status }: StartingVmi): InstanceFacts 
     pause: pauseOf({ metadata, status }),
     node: status?.nodeName || undefined,
     deleting: metadata.deletionTimestamp !== undefined,
-    changes: CHANGES.filter(([type]) => conditions.some((one) => one.type === type && one.status === 'True')).map(
-      ([, text]) => text,
-    ),
+    changes: CHANGES.filter(([type]) =>
+      conditions.some((condition) => condition.type === type && condition.status === 'True'),
+    ).map(([, text]) => text),
     evacuatedFrom: status?.evacuationNodeName || undefined,
     notMigratable: notMigratable(conditions),
   };
@@ -124,7 +126,11 @@ export function migrationFacts(
 ): MigrationFacts | undefined {
   const time = ({ metadata }: ExplainedMigration) => Date.parse(metadata.creationTimestamp ?? '') || 0;
   const newest = [...migrations].sort((a, b) => time(b) - time(a));
-  const object = newest.find((one) => !isFinal(one)) ?? newest[0];
+  const latest = newest.find((one) => !isFinal(one)) ?? newest[0];
+  // A cancelled migration is deleted before its record and its launcher end.
+  const isDeleted = !migrations.some(({ metadata }) => metadata.uid === recorded?.migrationUid);
+  const isOutdated = latest !== undefined && isFinal(latest) && isDeleted && began(recorded) > time(latest);
+  const object = isOutdated ? undefined : latest;
   const isRecorded = object === undefined || recorded?.migrationUid === object.metadata.uid;
   const state = isRecorded ? recorded : object.status?.migrationState;
   if (object === undefined && !state?.migrationUid) return undefined;
@@ -133,6 +139,11 @@ export function migrationFacts(
     name: object?.metadata.name,
     ...progressOf(object, state ?? {}),
   };
+}
+
+/** Milliseconds since 1970; 0 if it has not begun. */
+function began(state: MigrationStatus | null | undefined): number {
+  return Date.parse(state?.startTimestamp ?? '') || 0;
 }
 
 function progressOf(

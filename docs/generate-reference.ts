@@ -4,6 +4,7 @@ import { parse } from 'yaml';
 import { consoleSettings } from '../console/server/config.ts';
 import { CONSOLE_MESSAGES } from '../console/server/log-messages.ts';
 import { REASONS, VERDICTS } from '../diagnosis/reasons.ts';
+import { groupBy } from '../model/lists.ts';
 import { AGENT_MESSAGES } from '../node-agent/telemetry/log-messages.ts';
 import { agentSettings } from '../node-agent/wiring/config.ts';
 import type { Flag } from '../runtime/config.ts';
@@ -71,12 +72,18 @@ function flagRows(daemon: Settings): readonly string[] {
 
 /** A table for each daemon, after one for the flags that are the same in every daemon. */
 function flagTables(): string {
-  const daemons = DAEMONS.map((daemon) => ({ name: daemon.name, rows: flagRows(daemon) }));
-  const [{ rows: first } = { rows: [] }] = daemons;
-  const common = first.filter((row) => daemons.every(({ rows }) => rows.includes(row)));
-  const specific = daemons.map(({ name, rows }) => ({ name, rows: rows.filter((row) => !common.includes(row)) }));
-  return [{ name: 'Every daemon', rows: common }, ...specific]
-    .map(({ name, rows }) => `## ${name}\n\n${table('| flag | default | meaning |', rows)}\n`)
+  const daemons = new Map<string, string[]>();
+  for (const daemon of DAEMONS)
+    for (const row of flagRows(daemon)) daemons.set(row, [...(daemons.get(row) ?? []), daemon.name]);
+  const tables = groupBy([...daemons], ([, names]) =>
+    names.length === DAEMONS.length ? 'Every daemon' : names.join(', '),
+  );
+  return [...tables]
+    .sort(([, [one]], [, [other]]) => (other?.[1].length ?? 0) - (one?.[1].length ?? 0))
+    .map(([name, rows]) => {
+      const lines = rows.map(([row]) => row);
+      return `## ${name}\n\n${table('| flag | default | meaning |', lines)}\n`;
+    })
     .join('\n');
 }
 

@@ -35,7 +35,9 @@ function placeOnce(root: string, name: string, seen: Set<string>): NicPlace {
   const lower = lowerNames(directory, entries);
   if (lower.length > 0) {
     return together(
-      lower.map((one) => (seen.has(one) || seen.size >= MAX_INTERFACES ? VIRTUAL : placeOnce(root, one, seen))),
+      lower.map((device) =>
+        seen.has(device) || seen.size >= MAX_INTERFACES ? VIRTUAL : placeOnce(root, device, seen),
+      ),
     );
   }
   return entries.includes('device') ? placeOfDevice(join(directory, 'device'), root, name) : VIRTUAL;

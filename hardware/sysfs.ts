@@ -80,7 +80,7 @@ async function readNodes(directory: string): Promise<{ id: number; cpus: string 
   );
 }
 
-export class SysfsError extends PlumblineError {
+class SysfsError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('sysfs', message, options);
   }

@@ -47,7 +47,7 @@ interface EventRecorderOptions {
   readonly host?: string;
   readonly log: Logger;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** One Event of the API server, and the number of times that it was recorded. */
@@ -99,7 +99,7 @@ export class ApiEventRecorder implements EventRecorder {
 
   record(target: EventTarget, event: EventText): void {
     const objectKey = [target.kind, target.namespace, target.name, target.uid].join('\0');
-    const object = this.#objects.get(objectKey) ?? { last: '', tokens: BURST_EVENTS, at: this.#options.now() };
+    const object = this.#objects.get(objectKey) ?? { last: '', tokens: BURST_EVENTS, at: this.#options.nowSeconds() };
     moveToEnd(this.#objects, objectKey, object);
     const reasonKey = `${objectKey}\0${event.reason}`;
     const key = `${reasonKey}\0${event.message}`;
@@ -114,7 +114,7 @@ export class ApiEventRecorder implements EventRecorder {
       this.#writeIn(series, 0);
     } else if (series.unwritten === 'none') {
       series.unwritten = 'repetition';
-      this.#writeIn(series, series.writtenAt + REPEAT_SECONDS - this.#options.now());
+      this.#writeIn(series, series.writtenAt + REPEAT_SECONDS - this.#options.nowSeconds());
     }
   }
 
@@ -141,7 +141,7 @@ export class ApiEventRecorder implements EventRecorder {
   }
 
   #takeToken(object: ObjectEvents): boolean {
-    const now = this.#options.now();
+    const now = this.#options.nowSeconds();
     const tokens = Math.min(BURST_EVENTS, object.tokens + (now - object.at) / SECONDS_PER_EVENT);
     object.tokens = tokens < 1 ? tokens : tokens - 1;
     object.at = now;
@@ -176,7 +176,7 @@ export class ApiEventRecorder implements EventRecorder {
       }
     }
     series.isWriting = false;
-    series.writtenAt = this.#options.now();
+    series.writtenAt = this.#options.nowSeconds();
     if (series.unwritten === 'repetition' && wait === 0) wait = REPEAT_SECONDS;
     if (series.unwritten !== 'none') this.#writeIn(series, wait);
   }
@@ -230,7 +230,7 @@ export class ApiEventRecorder implements EventRecorder {
 
   #logFailure(err: unknown, { event, target }: EventSeries): void {
     this.#failures++;
-    const now = this.#options.now();
+    const now = this.#options.nowSeconds();
     if (now - this.#loggedAt < LOG_SECONDS) return;
     this.#loggedAt = now;
     const object = target.namespace === undefined ? target.name : `${target.namespace}/${target.name}`;

@@ -19,7 +19,7 @@ export const NODE_TOPOLOGY_API = {
 /**
  * A new meaning of a field, or value of an enumeration, changes it; a new field does not (docs/reference/versions.md).
  */
-export const REPORT_FORMAT = 1;
+const REPORT_FORMAT = 1;
 
 /** The maxima of the definition in manifests/base/crd. */
 const cpuList = text(4096);
@@ -43,8 +43,8 @@ const deviceResource = z.object({
   dra: z.boolean().optional(),
 });
 
-export const MAX_PINNING = 1024;
-export const MAX_PINNING_MESSAGE = 1024;
+export const MAX_PINNING_STATES = 1024;
+export const MAX_PINNING_MESSAGE_CHARACTERS = 1024;
 
 export const pinningState = z.object({
   podUID: uid,
@@ -57,7 +57,7 @@ export const pinningState = z.object({
   state: z.enum(['pinned', 'unpinned', 'refused']),
   vcpus: z.number().int().nonnegative(),
   reason: word.optional(),
-  message: text(MAX_PINNING_MESSAGE).optional(),
+  message: text(MAX_PINNING_MESSAGE_CHARACTERS).optional(),
 });
 
 /** Largest number of refused containers in a report, and characters of each message, as in the CRD. */
@@ -160,7 +160,7 @@ export const nodeTopologyStatus = z.object({
    */
   pinsVMs: z.boolean().optional(),
   /** VMs with a CPU mask, by launcher pod, and whether their vCPU threads run on the CPUs of the mask. */
-  pinning: list(pinningState, MAX_PINNING).optional(),
+  pinning: list(pinningState, MAX_PINNING_STATES).optional(),
   refusals: list(refusedStart, MAX_REFUSALS).optional(),
   interference: list(disturbedPod, MAX_DISTURBED_VMS).optional(),
   conditions: list(

@@ -20,7 +20,7 @@ export interface DecoderOptions<S extends z.ZodType, T> {
   readonly budget?: TenantBudget;
   readonly log: Logger;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 const RELIST_SECONDS = 60;
@@ -51,7 +51,7 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
 
   /** Whether an object may fit the budget now that did not fit when it was received. */
   mustListAgain(): boolean {
-    const now = this.#options.now();
+    const now = this.#options.nowSeconds();
     if (!this.#hasRoom || this.#overBudget.size === 0 || now < this.#listedAt + RELIST_SECONDS) return false;
     this.#hasRoom = false;
     this.#listedAt = now;

@@ -27,7 +27,7 @@ export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions
 }
 
 /** What a reflector of one kind needs from its daemon. */
-export type WatchOptions = Pick<ReflectorOptions<z.ZodType, unknown>, 'client' | 'page' | 'log' | 'now'>;
+export type WatchOptions = Pick<ReflectorOptions<z.ZodType, unknown>, 'client' | 'page' | 'log' | 'nowSeconds'>;
 
 const PAGE_OBJECTS = 500;
 const ABSENT_SECONDS = 30;
@@ -152,8 +152,8 @@ export class Reflector<T> {
   }
 
   async #follow(version: string, signal: AbortSignal): Promise<void> {
-    const { client, path, query, decoder, now } = this.#settings;
-    const opened = now();
+    const { client, path, query, decoder, nowSeconds } = this.#settings;
+    const opened = nowSeconds();
     let hasEvents = false;
     const take = async ({ type, object }: WatchEvent) => {
       if (type !== 'BOOKMARK') {
@@ -161,7 +161,7 @@ export class Reflector<T> {
         await this.#slices.run(() => this.#take(key, type === 'DELETED' ? undefined : object));
       }
       this.#version = object.metadata?.resourceVersion ?? this.#version;
-      if (type === 'BOOKMARK' || now() - opened >= REPLAY_SECONDS) this.#lastHeard = now();
+      if (type === 'BOOKMARK' || nowSeconds() - opened >= REPLAY_SECONDS) this.#lastHeard = nowSeconds();
       hasEvents = true;
       this.#backoff.reset();
       this.#problems.recovered();
@@ -176,14 +176,15 @@ export class Reflector<T> {
       if (!isExpired(error)) throw error;
       this.#version = undefined;
     }
-    if (!hasEvents && now() - opened < SHORT_WATCH_SECONDS) throw new KubeError(0, 'Ended', 'the watch ended at once');
+    if (!hasEvents && nowSeconds() - opened < SHORT_WATCH_SECONDS)
+      throw new KubeError(0, 'Ended', 'the watch ended at once');
     this.#backoff.reset();
   }
 
   #heardAll(): void {
-    const { path, log, now } = this.#settings;
+    const { path, log, nowSeconds } = this.#settings;
     const isFirst = !this.synced;
-    this.#lastHeard = now();
+    this.#lastHeard = nowSeconds();
     this.#problems.recovered();
     if (!isFirst) return;
     this.#announceSync();

@@ -2,7 +2,7 @@ import { MAX_CPUS, parseRanges } from './cpu-ranges.ts';
 import { ParseError } from './errors.ts';
 
 /** Characters of the longest list: every second CPU of all CPUs, with some reserve. */
-export const MAX_LIST_CHARACTERS = 524_288;
+const MAX_LIST_CHARACTERS = 524_288;
 
 const WORD_BITS = 32;
 const FULL = 0xffffffff;

@@ -4,7 +4,7 @@ import koffi from 'koffi';
 
 const SOL_SOCKET = 1;
 const SO_PEERCRED = 17;
-const CREDENTIALS = 3;
+const CREDENTIAL_FIELDS = 3;
 
 type SocketCall = (fd: number, level: number, option: number, value: Int32Array, length: Uint32Array) => number;
 
@@ -18,7 +18,7 @@ export function peerOf(socket: Socket): number | undefined {
   const getsockopt: SocketCall = koffi
     .load(null)
     .func('int getsockopt(int fd, int level, int option, _Inout_ int32_t *value, _Inout_ uint32_t *length)');
-  const credentials = new Int32Array(CREDENTIALS);
+  const credentials = new Int32Array(CREDENTIAL_FIELDS);
   const length = new Uint32Array([credentials.byteLength]);
   if (getsockopt(handle.fd, SOL_SOCKET, SO_PEERCRED, credentials, length) !== 0) return undefined;
   const [pid = 0] = credentials;

@@ -11,9 +11,9 @@ async function main(args: readonly string[]): Promise<void> {
   if (argument === undefined || more.length > 0) throw new UsageError('name one version');
   const version = argument.replace(/^v/, '');
   const sections = (await readFile(values.file, 'utf8')).split(/^## /m).slice(1);
-  const [heading = '', ...lines] = sections.find((one) => one.split(/\s/)[0] === version)?.split('\n') ?? [];
+  const [heading = '', ...lines] = sections.find((section) => section.split(/\s/)[0] === version)?.split('\n') ?? [];
   if (heading === '') {
-    const versions = sections.map((one) => one.split(/\s/)[0]).join(', ');
+    const versions = sections.map((section) => section.split(/\s/)[0]).join(', ');
     throw new UsageError(`CHANGELOG.md has no section ${version} (it has ${versions})`);
   }
   if (heading.includes('unreleased')) console.error(`warning: section ${version} is still marked as unreleased`);

@@ -44,7 +44,7 @@ export function billOf(
   return {
     ...head,
     metadata: { component: { 'bom-ref': `${name}@${version}`, type: 'application', name, version, licenses } },
-    components: components.filter((one) => references.delete(one['bom-ref'])),
+    components: components.filter((component) => references.delete(component['bom-ref'])),
   };
 }
 
@@ -67,7 +67,7 @@ export async function licensesOf(paths: readonly string[], roots: readonly strin
   const names = new Map<string, string[]>();
   for (const path of paths) {
     const texts = await Promise.all(roots.map((root) => licenseIn(join(root, path))));
-    const text = texts.find((one) => one !== undefined);
+    const text = texts.find((text) => text !== undefined);
     // A module for another platform is not installed.
     if (text !== undefined) names.set(text, [...(names.get(text) ?? []), relative('node_modules', path)]);
   }

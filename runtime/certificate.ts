@@ -15,7 +15,7 @@ export interface CertificateFiles {
   readonly clientNames?: ReadonlySet<string> | undefined;
 }
 
-export class CertificateError extends PlumblineError {
+class CertificateError extends PlumblineError {
   constructor(message: string, options?: ErrorOptions) {
     super('certificate', message, options);
   }

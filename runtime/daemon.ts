@@ -91,7 +91,7 @@ interface ServingDaemonOptions {
  * Seconds between turning unready and refusing connections. Callers stop using a pod once EndpointSlices and kube-proxy
  * are updated, which takes longer on a busy cluster. While requests arrive, the daemon answers them, up to `most`.
  */
-export interface DrainTimes {
+interface DrainTimes {
   readonly quiet: number;
   readonly most: number;
 }

@@ -57,18 +57,18 @@ export function shortage(
   for (const other of others) used = plus(used, podRequests(other));
   for (const [name, requested] of podRequests(pod)) {
     const total = allocatable.get(name);
-    const taken = used.get(name) ?? 0n;
+    const inUse = used.get(name) ?? 0n;
     if (
       requested === 0n ||
       allocated.has(name) ||
       (total === undefined && name.includes('/')) ||
-      taken + requested <= (total ?? 0n)
+      inUse + requested <= (total ?? 0n)
     )
       continue;
     const amountText = (amount: bigint) => String(name === 'cpu' ? amount / 1_000_000n : amount / 1_000_000_000n);
     return {
       reason: `OutOf${name}`,
-      message: `Node didn't have enough resource: ${name}, requested: ${amountText(requested)}, used: ${amountText(taken)}, capacity: ${amountText(total ?? 0n)}`,
+      message: `Node didn't have enough resource: ${name}, requested: ${amountText(requested)}, used: ${amountText(inUse)}, capacity: ${amountText(total ?? 0n)}`,
     };
   }
   return undefined;

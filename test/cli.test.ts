@@ -6,11 +6,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
 import { COMMANDS } from '../cli/program.ts';
+import { useCluster } from './cli/cluster-fixture.ts';
+import { buildCli, PROGRAM, plumbline, type Ran } from './cli/run.ts';
 import { listenOnLoopback } from './real/processes.ts';
 import { tempDirectories } from './support/files.ts';
 import { kubeconfigOf } from './support/kubeconfig.ts';
-import { useCluster } from './cli/cluster-fixture.ts';
-import { buildCli, PROGRAM, plumbline, type Ran } from './cli/run.ts';
 
 /** The answer of a case's API server to every request. */
 interface Answer {

@@ -3,10 +3,10 @@ import type { Page } from 'playwright-core';
 import { parseCpus } from '../console/data/shape.ts';
 import { KubeError } from '../kube/client.ts';
 import { NAMESPACE } from '../model/names.ts';
-import { needs } from './support/parts.ts';
 import { accessibilityFaults, useBrowser } from './console/browser-stage.ts';
 import { inventNode } from './console/cluster-fixture.ts';
 import { type ConsoleFixture, type ConsoleUnderTest, consoleOf, NO_ROOM, waitingPod } from './console/fixture.ts';
+import { needs } from './support/parts.ts';
 
 const FIRST = 'worker-0.east.example.internal';
 const DPU_NODE = 'worker-7.east.example.internal';

@@ -29,7 +29,7 @@ describe('a reflector', () => {
       project: ({ metadata }) => metadata.labels?.['color'] ?? '',
       onChange: (change) => changes.push(change),
       log: silent,
-      now: monotonicSeconds,
+      nowSeconds: monotonicSeconds,
     });
     void reflector.run(running.signal);
     await reflector.whenSynced;
@@ -84,7 +84,7 @@ describe('a reflector of many objects', () => {
         while (performance.now() < until);
       },
       log: silent,
-      now: monotonicSeconds,
+      nowSeconds: monotonicSeconds,
     });
     void reflector.run(AbortSignal.timeout(60_000));
     await reflector.whenSynced;

@@ -73,7 +73,7 @@ describe('native affinity', () => {
   for (const [name, run] of refused) it(`refuses ${name} before the system call`, () => assert.throws(run, RangeError));
 });
 
-const MODULE = join(import.meta.dirname, '../../native/peer.ts');
+const MODULE = join(import.meta.dirname, '../native/peer.ts');
 
 describe('threads of a process', () => {
   it('are all threads in /proc, and no others', () => {

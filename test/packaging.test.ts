@@ -39,7 +39,7 @@ describe('the packaging scripts', function () {
     assert.equal(bom.bomFormat, 'CycloneDX');
     assert.ok(bom.components.every(({ hashes }) => hashes.length > 0));
     const versions = Object.fromEntries(
-      bom.components.map((one) => /^(.+)@(.+)$/.exec(one['bom-ref'])?.slice(1) ?? []),
+      bom.components.map((component) => /^(.+)@(.+)$/.exec(component['bom-ref'])?.slice(1) ?? []),
     );
     for (const [name, version] of Object.entries(packageJson.dependencies)) assert.equal(versions[name], version, name);
     for (const name of ['mocha', 'typescript', 'esbuild']) assert.equal(versions[name], undefined, name);

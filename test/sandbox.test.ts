@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Components } from '../sandbox/api-server/schema-check.ts';
 import { kubeconfig } from '../sandbox/cluster/identities.ts';
-import { needs, pathOf } from './support/parts.ts';
-import { until } from './support/until.ts';
 import { COMPONENTS } from './sandbox/api-server/openapi-stage.ts';
 import { podOf, TOKEN, temporaryDirectory, useApiServer, vmOf } from './sandbox/support.ts';
+import { needs, pathOf } from './support/parts.ts';
+import { until } from './support/until.ts';
 
 const components = JSON.parse(readFileSync(COMPONENTS, 'utf8')) as Components;
 

@@ -30,7 +30,7 @@ export interface WebhookAppOptions {
 }
 
 const unknown: RequestHandler = ({ method, path }, _response, next) => {
-  const endpoints = Object.values(PATHS).map((one) => `POST ${one}`);
+  const endpoints = Object.values(PATHS).map((path) => `POST ${path}`);
   next(new ReviewError(404, `${method} ${path.slice(0, 80)}: this webhook answers ${endpoints.join(', ')}`));
 };
 

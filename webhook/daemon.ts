@@ -36,18 +36,18 @@ export async function createWebhook(
   context: ConfiguredContext,
   log: WebhookLogger,
 ): Promise<Daemon> {
-  const now = monotonicSeconds;
+  const nowSeconds = monotonicSeconds;
   const { kubeconfig } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, MAX_API_CONNECTIONS);
   const registry = createRegistry();
   const metrics = createWebhookMetrics(registry);
   const onQuarantined = quarantineLog(metrics, log);
-  const view = createClusterView(context, { client, log, now, onQuarantined });
-  const scheduler = createSchedulerLease(config.schedulerName, { client, log, now });
+  const view = createClusterView(context, { client, log, nowSeconds, onQuarantined });
+  const scheduler = createSchedulerLease(config.schedulerName, { client, log, nowSeconds });
   const notReady = () => view.problem;
-  const lookUp = createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, now, find: view.findVmi });
-  const definitions = new DefinitionLookups({ client, timeoutSeconds: VMI_TIMEOUT_SECONDS / 2, log, now });
+  const lookUp = createVmiLookup({ client, timeout: VMI_TIMEOUT_SECONDS, nowSeconds, find: view.findVmi });
+  const definitions = new DefinitionLookups({ client, timeoutSeconds: VMI_TIMEOUT_SECONDS / 2, log, nowSeconds });
   const options = {
     // The API server reuses connections to a pod that is not ready. Launchers are refused then, and created again soon.
     lookUpVmi: async (...args: Parameters<typeof lookUp>) =>

@@ -43,7 +43,7 @@ export async function explainOverBareNode(): Promise<BenchResult[]> {
       walls.push(own.wall);
       explained.push(own.processor / base);
     }
-    const sorted = walls.sort((a, b) => a - b).map((one) => one.toFixed(2));
+    const sorted = walls.sort((a, b) => a - b).map((wall) => wall.toFixed(2));
     console.error(
       `explain with ${NODES} nodes took ${sorted[sorted.length >> 1]} s (${sorted[0]} to ${sorted.at(-1)})`,
     );

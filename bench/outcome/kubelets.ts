@@ -164,7 +164,7 @@ function createNode(name: string, { client, fleet, agents, onAdmission, onChange
     pods.set(uid, pod);
     onChange(node);
     await setStatus(pod, (draft) => setRunning(draft, time()));
-    const cpus = admission.containers.find((one) => one.name === 'compute')?.cpus ?? CpuSet.EMPTY;
+    const cpus = admission.containers.find((container) => container.name === 'compute')?.cpus ?? CpuSet.EMPTY;
     onAdmission({ pod, node: name, cpus });
   };
   const release = (uid: string) => {

@@ -43,8 +43,8 @@ export async function victimBesideTenant({ rounds }: BenchSettings): Promise<Ben
     const replica = await stage.startReplica();
     const { port } = await echo.line((found) => typeof found['port'] === 'number');
     const ours = (await configurationAt('sidecar', replica.port)).extenders;
-    const theirs = (await configurationAt('sidecar', Number(port))).extenders.map((one) => ({
-      ...one,
+    const theirs = (await configurationAt('sidecar', Number(port))).extenders.map((extender) => ({
+      ...extender,
       prioritizeVerb: '',
       preemptVerb: '',
     }));

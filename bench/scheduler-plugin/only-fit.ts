@@ -65,7 +65,7 @@ type Pod = ReturnType<typeof podOf>;
 
 function start(fitting: Fitting) {
   const log = createLogger('bench', 'error');
-  const now = () => performance.now() / 1000;
+  const nowSeconds = () => performance.now() / 1000;
   const state = new ClusterState(log);
   for (let index = 0; index < NODES; index++) {
     state.nodeChanged(nodeName(index), { dpuHost: false });
@@ -76,7 +76,7 @@ function start(fitting: Fitting) {
     exclusions: { refusalOf: () => undefined },
     dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
     unpredictable: 'refuse',
-    now,
+    nowSeconds,
   });
   const lookahead = new Lookahead({ fleet: state.fleet, verdicts, log });
   const nothing = () => undefined;
@@ -92,7 +92,7 @@ function start(fitting: Fitting) {
     metrics: createExtenderMetrics(createRegistry()),
     cluster: { missing: undefined, podsSeenUntil: Number.NEGATIVE_INFINITY },
     replica: { mayAnswer: () => true },
-    now,
+    nowSeconds,
     answers: 16,
     reservationTimeout: 600,
   });

@@ -41,7 +41,7 @@ export async function schedule(stage: Stage, wanted: readonly ScheduleOptions[])
   const each = (work: (pod: string, of: (typeof runs)[number]) => Promise<unknown>) =>
     Promise.all(runs.map((of, i) => inParallel(waiting[i]!, async (pod) => void (await work(pod, of)))));
   await each((name, { pod, name: schedulerName }) => stage.addPod({ name, ...pod, more: { schedulerName } }));
-  const measured = await Promise.all(runs.map((one) => measure(stage, one, stopped.signal)));
+  const measured = await Promise.all(runs.map((run) => measure(stage, run, stopped.signal)));
   stopped.abort();
   await each((pod) => stage.client.delete(`${PODS_PATH}/${pod}`));
   await untilQuiet(stage);

@@ -41,7 +41,7 @@ const extender = new Extender({
     exclusions: { refusalOf: () => undefined },
     dpuHealth: { verdict: () => ({ ready: true, state: 'alive', age: 1 }) },
     unpredictable: 'refuse',
-    now: () => performance.now() / 1000,
+    nowSeconds: () => performance.now() / 1000,
   }),
   recheck: { waits: nothing, settled: nothing, neverOffered: nothing },
   reader: new NeedsReader('all'),
@@ -55,7 +55,7 @@ const extender = new Extender({
     },
   },
   replica: { mayAnswer: () => true },
-  now: () => performance.now() / 1000,
+  nowSeconds: () => performance.now() / 1000,
   answers: 16,
   reservationTimeout: 600,
 });

@@ -66,8 +66,8 @@ export async function startHost(guests: number, vcpus: number, others: number): 
       processes: procProcesses,
       tree: new CgroupTree(root),
       // Only written when a VM is pinned for the first time, which is not measured.
-      record: { scope: () => undefined, remember: () => undefined, forget: () => undefined },
-      now: () => performance.now(),
+      record: { scope: () => undefined, save: () => undefined, forget: () => undefined },
+      nowSeconds: () => performance.now() / 1000,
     },
     node: {
       host: createHost({ cells: [{ id: 0, cpus: String(all) }], cores: [...all].map(String) }),

@@ -121,7 +121,7 @@ export class Redaction {
 
   data(value: unknown): unknown {
     if (typeof value === 'string') return this.text(value);
-    if (Array.isArray(value)) return value.map((one) => this.data(one));
+    if (Array.isArray(value)) return value.map((member) => this.data(member));
     if (typeof value !== 'object' || value === null) return value;
     return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, this.data(field)]));
   }

@@ -27,7 +27,7 @@ export async function run(flags: BugReportFlags): Promise<void> {
   const rows = files.map(({ name, content }) => [name, bytesText(Buffer.byteLength(content))]);
   printLines([
     ...tableLines(['FILE', 'SIZE'], rows),
-    ...missing.map((one) => `not included: ${one}`),
+    ...missing.map((part) => `not included: ${part}`),
     'names of VMs, pods, networks and namespaces of tenants are replaced; names of nodes, physnets and resources stay',
   ]);
   if (flags.dryRun) return;

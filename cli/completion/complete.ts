@@ -78,7 +78,7 @@ function walk(program: Command, words: readonly string[]) {
       waiting = option?.required ? option : undefined;
       continue;
     }
-    const sub = command.commands.find((one) => one.name() === word);
+    const sub = command.commands.find((command) => command.name() === word);
     if (sub && operands.length === 0) command = sub;
     else operands.push(word);
   }
@@ -100,7 +100,10 @@ async function operandsOf(
   names: Names,
 ): Promise<Candidate[]> {
   if (command.commands.length > 0) {
-    return command.commands.map((one) => ({ word: one.name(), about: one.summary() || one.description() }));
+    return command.commands.map((command) => ({
+      word: command.name(),
+      about: command.summary() || command.description(),
+    }));
   }
   const { registeredArguments: declared } = command;
   const argument = declared[operands.length] ?? (declared.at(-1)?.variadic ? declared.at(-1) : undefined);

@@ -117,7 +117,7 @@ export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<
   const kinds = await Promise.all(
     (Object.keys(KINDS) as Kind[]).map(async (kind) => ({ kind, isForbidden: await isForbidden(client, kind) })),
   );
-  const forbidden = kinds.filter((one) => one.isForbidden).map(({ kind }) => kind);
+  const forbidden = kinds.filter((kind) => kind.isForbidden).map(({ kind }) => kind);
   const required = forbidden.filter((kind) => !KINDS[kind].optional);
   if (required.length > 0) {
     const names = required.map((kind) => KINDS[kind].resource).join(', ');

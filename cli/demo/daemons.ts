@@ -44,7 +44,7 @@ export function startDaemon({ name, program, args, directory, env = {} }: Daemon
     throw new StepFailed(`${name} ended with ${status}: ${last.slice(0, MAX_LINE_CHARACTERS)}; its log: ${logFile}`);
   };
   const servedPorts = () => {
-    const line = log().find((one) => typeof one['probePort'] === 'number');
+    const line = log().find((entry) => typeof entry['probePort'] === 'number');
     return line && { port: Number(line['port'] ?? 0), probePort: Number(line['probePort']) };
   };
   const ports = () =>

@@ -62,7 +62,7 @@ function explains(root: DoctorFinding, finding: DoctorFinding, all: readonly Doc
 function causeOf({ cause, state }: DoctorFinding, all: readonly DoctorFinding[]): SharedCause | undefined {
   if (cause === undefined) return state && STATE_OF[state.reason];
   const before = FOLLOWS[cause];
-  return before !== undefined && all.some((one) => one.cause === before) ? before : cause;
+  return before !== undefined && all.some((finding) => finding.cause === before) ? before : cause;
 }
 
 function joined(root: DoctorFinding, finding: DoctorFinding): DoctorFinding {

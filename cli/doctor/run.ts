@@ -32,7 +32,7 @@ export interface DoctorFlags extends ClusterFlags {
 }
 
 const APART = ['preflight', 'dpu'] as const;
-const isApart = (area: Area): area is (typeof APART)[number] => APART.some((one) => one === area);
+const isApart = (area: Area): area is (typeof APART)[number] => APART.some((other) => other === area);
 
 const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: DoctorFacts) => AreaReport>> = {
   installed: checkInstalled,
@@ -112,7 +112,7 @@ async function lookAtLeases(
     const isDecided = quick.every(({ looks }) => looks.every(isLongExpired));
     if (watch > 0 && !isDecided) await beforeWatch();
     const seen = watch === 0 || isDecided ? quick : await watchDpus(client, namespace, watch, update);
-    return seen.map((one) => diagnoseDpu(DPU_LEASE_PREFIX + one.node, one));
+    return seen.map((lease) => diagnoseDpu(DPU_LEASE_PREFIX + lease.node, lease));
   } catch (error) {
     return undefinedIfForbidden(error);
   } finally {
@@ -150,7 +150,7 @@ function areaLines(
       ...more.map((line) => `  ${line}`),
       ...wrap(`impact: ${finding.impact}`, columns, '    '),
       ...(wide && finding.objects?.length ? [['    objects: ', ...joinParts(finding.objects, ' ')]] : []),
-      ...(finding.consequences ?? []).flatMap((one) => wrap(`also: ${one}`, columns, '    ')),
+      ...(finding.consequences ?? []).flatMap((consequence) => wrap(`also: ${consequence}`, columns, '    ')),
       ...remedyParagraph(remedyLines(finding.fix), columns, '    fix: '),
       ...(finding.meanwhile === undefined
         ? []
@@ -179,7 +179,8 @@ function endLines(reports: readonly AreaReport[], findings: readonly DoctorFindi
 }
 
 function legendLines(reports: readonly AreaReport[], wide: boolean): Line[] {
-  const isPartial = (one: AreaReport) => !isChecked(one) && one.seen.length > 0 && (wide || one.findings.length === 0);
+  const isPartial = (report: AreaReport) =>
+    !isChecked(report) && report.seen.length > 0 && (wide || report.findings.length === 0);
   const signs = [
     ...(reports.some(isPartial) ? ['· these checks of the area found nothing'] : []),
     ...(reports.some(({ unseen }) => unseen.length > 0) ? ['? skipped'] : []),

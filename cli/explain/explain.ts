@@ -38,7 +38,7 @@ export type ExplainedEvent = ReturnType<typeof recentEvents>[number];
 const UNSEEN: readonly Reason[] = ['WebhookMissed', 'NotDecided', 'UnpaddedRejected'];
 
 const isUnseen = ({ reason, causes }: VmState): boolean =>
-  [reason, ...causes.map((cause) => cause.reason)].some((one) => UNSEEN.includes(one));
+  [reason, ...causes.map((cause) => cause.reason)].some((candidate) => UNSEEN.includes(candidate));
 
 /** @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {
@@ -56,7 +56,7 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     if (kind === 'pod' && pod !== undefined) return { ...podState(of(pod), pod), launcher: pod.metadata.uid };
     return vmState(
       { ...facts, ...more },
-      launchers.map((one) => launcherOf(one, of(one))),
+      launchers.map((launcher) => launcherOf(launcher, of(launcher))),
     );
   };
   const byUid = (uid: string | undefined) => launchers.find(({ metadata }) => metadata.uid === uid);

@@ -85,13 +85,13 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   const { migration } = explanation;
   if (migration?.launcher !== undefined) lines.push(...para('  ', `its target’s launcher is ${migration.launcher}`));
   if (asks !== undefined && reason !== 'Ended') lines.push(...para('  ', `it requests ${asks.text.join('; ')}`));
-  if (reason !== 'Ended') lines.push(...webhookTexts(explanation).flatMap((one) => para('  ', one)));
+  if (reason !== 'Ended') lines.push(...webhookTexts(explanation).flatMap((text) => para('  ', text)));
   for (const cause of causes) lines.push(...para('  ', cause.text));
   if (help.length > 0) {
     lines.push(
       '',
       [paint('bold', 'What would help')],
-      ...help.flatMap((one) => remedyParagraph(one, Math.max(40, columns), '  - ')),
+      ...help.flatMap((remedy) => remedyParagraph(remedy, Math.max(40, columns), '  - ')),
     );
   }
   if (notes.length > 0) {
@@ -114,7 +114,7 @@ export function explanationLines(explanation: Explanation, width: number, wide =
 
 function webhookTexts({ asks, reason, causes }: Explanation): string[] {
   const reasons = [reason, ...causes.map((cause) => cause.reason)];
-  const isSaid = reasons.some((one) => one === 'WebhookMissed' || one === 'NotDecided');
+  const isSaid = reasons.some((reason) => reason === 'WebhookMissed' || reason === 'NotDecided');
   return asks?.webhook === undefined || asks.webhook.decision === 'padded' || isSaid ? [] : [asks.webhook.text];
 }
 

@@ -134,7 +134,7 @@ async function withScheduler(
   nodes: readonly ExplainedNode[],
   opinions: readonly NodeOpinion[],
 ): Promise<NodeOpinion[]> {
-  const byName = new Map(opinions.map((one) => [one.node, one]));
+  const byName = new Map(opinions.map((opinion) => [opinion.node, opinion]));
   const terms = await readTerms(client, pod);
   const labels = new Map(nodes.map(({ metadata }) => [metadata.name ?? '', metadata.labels]));
   const merged = nodes.map((node): NodeOpinion => {
@@ -156,6 +156,6 @@ async function withScheduler(
       return shortOf(pod, node, counting) ?? excludedBy(pod, node, counting);
     }),
   );
-  const refused = new Map(short.filter((one) => one !== undefined).map((one) => [one.node, one]));
-  return merged.map((one) => refused.get(one.node) ?? one);
+  const refused = new Map(short.filter((node) => node !== undefined).map((node) => [node.node, node]));
+  return merged.map((answer) => refused.get(answer.node) ?? answer);
 }

@@ -113,7 +113,7 @@ async function readEvents(client: Pick<KubeClient, 'get'>, namespace: string, se
 async function missing(client: KubeClient, what: string, namespace: string, name: string, path: string) {
   const all = await readIfAllowed(client, path, explainedVm.pick({ metadata: true }));
   const names = (all ?? []).map(({ metadata }) => metadata.name ?? '');
-  const close = names.filter((one) => one.includes(name) || name.includes(one));
+  const close = names.filter((other) => other.includes(name) || name.includes(other));
   const examples = (close.length > 0 ? close : names).slice(0, 5);
   const more = names.length > examples.length ? ' …' : '';
   const there =

@@ -66,9 +66,9 @@ export function forwardFailure(error: unknown): { readonly status: number; reado
 async function getOver(stream: Duplex, path: string): Promise<{ status: number; text: string }> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     // http waits forever for a stream that was destroyed before the request.
-    const lost = () => reject(stream.errored ?? new Error('the connection was closed'));
-    if (stream.destroyed) return lost();
-    stream.once('error', lost).once('close', lost);
+    const fail = () => reject(stream.errored ?? new Error('the connection was closed'));
+    if (stream.destroyed) return fail();
+    stream.once('error', fail).once('close', fail);
     const headers = { host: 'localhost', accept: 'application/json' };
     return request({ createConnection: () => stream, path, headers })
       .on('response', resolve)
@@ -80,9 +80,9 @@ async function getOver(stream: Duplex, path: string): Promise<{ status: number; 
 
 function presentedOver(stream: Duplex, servername: string): Promise<X509Certificate> {
   return new Promise((resolve, reject) => {
-    const lost = () => reject(stream.errored ?? new Error('the connection was closed'));
-    if (stream.destroyed) return lost();
-    stream.once('error', lost).once('close', lost);
+    const fail = () => reject(stream.errored ?? new Error('the connection was closed'));
+    if (stream.destroyed) return fail();
+    stream.once('error', fail).once('close', fail);
     // Nothing is sent: the certificate is read, and judged by the caller.
     const socket = connectTls({ socket: stream, servername, rejectUnauthorized: false });
     socket.once('error', reject).once('secureConnect', () => {

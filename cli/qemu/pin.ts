@@ -7,7 +7,7 @@ import { moveThreads, PinError, pinThreads, type ThreadPin } from '../../native/
 import type { Qmp, QmpCpu } from '../../native/qmp.ts';
 
 /** The VM is unchanged: no thread was pinned, and the guest was not resumed. */
-export class NotPinned extends PlumblineError {
+class NotPinned extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('not-pinned', `${why}; no thread is pinned, and the guest was not resumed`, options);
   }

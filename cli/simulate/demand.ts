@@ -27,7 +27,7 @@ export function demandOf({ name, count, vmi, networks }: VmRequest, threadsPerCo
   const cpus = wholeCores
     ? alignedCpus(Math.max(guestCpus, pinnedCpus(vmi).total), annotatedThreadsPerCore(threadsPerCore))
     : guestCpus;
-  const resources = networks.map((one) => (one === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(one)));
+  const resources = networks.map((network) => (network === 'tunnel' ? TUNNEL_RESOURCE : physnetResource(network)));
   const devices = new Map(resources.map((resource) => [resource, 1]));
   const { gpus, hostDevices } = vmi.spec.domain.devices ?? {};
   for (const { deviceName } of [...(gpus ?? []), ...(hostDevices ?? [])])
@@ -71,7 +71,7 @@ export function parseShape(text: string): VmRequest {
   return {
     name: text.replace(/:\d+$/, ''),
     count: amount,
-    networks: networks?.split(',').filter((one) => one !== '') ?? [],
+    networks: networks?.split(',').filter((network) => network !== '') ?? [],
     vmi: {
       metadata: { annotations: { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY } },
       spec: {

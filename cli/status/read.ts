@@ -42,7 +42,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
   if (namespace !== undefined && launchers.length === 0 && (machines ?? []).length === 0)
     await assertNamespace(cluster.client, namespace);
   const silent = [...(agents.value?.silent ?? [])].filter((name) =>
-    topologies.some((one) => one.metadata.name === name),
+    topologies.some((topology) => topology.metadata.name === name),
   );
   const { hosts } = hostsOf(topologies);
   const vms = vmsOf({
@@ -68,7 +68,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     notAsRequested: list(isNotAsRequested),
     migrations: list(hasMigrationThatWaits),
     notReady: (deployments ?? [])
-      .filter((one) => !hasReadyReplica(one))
+      .filter((deployment) => !hasReadyReplica(deployment))
       .map(({ metadata: { name = '' } }) => ({ deployment: name, text: NO_READY_REPLICA })),
     silentAgents: silent.sort().map((node) => ({ node, silentSeconds: Math.round(agents.value?.ages.get(node) ?? 0) })),
     deadDpus: (nodes ?? []).flatMap((node) => {
@@ -81,7 +81,7 @@ export async function readStatus(cluster: Pick<ClusterAccess, 'client'>, namespa
     }),
     falseConditions: topologies.flatMap(({ metadata, status }) =>
       (status?.conditions ?? [])
-        .filter((one) => one.status === 'False')
+        .filter((condition) => condition.status === 'False')
         .map(({ type, message }) => ({ node: metadata.name ?? '', condition: type, text: message })),
     ),
     webhooksOff: webhooksOff === undefined ? [] : [{ webhook: WEBHOOK, text: webhooksOff }],

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { printableJson } from '../../runtime/printable.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Line, lineText, type Sink, type Terminal, terminalOf } from './terminal.ts';
 
 export type OutputFormat = 'text' | 'wide' | 'name' | 'json' | 'yaml';
@@ -92,20 +93,20 @@ export function numbersOf(list: string): number[] {
 
 type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;
 
-/** Milliseconds between two updates of the bar, and between two plain lines: shorter work prints nothing. */
-const BAR_INTERVAL_MILLISECONDS = 50;
-const PLAIN_INTERVAL_MILLISECONDS = 10_000;
+/** Seconds between two updates of the bar, and between two plain lines: shorter work prints nothing. */
+const BAR_INTERVAL_SECONDS = 0.05;
+const PLAIN_INTERVAL_SECONDS = 10;
 const BAR_CHARACTERS = 30;
 
-export function createProgress(out: Out = process.stderr, now: () => number = () => performance.now()) {
+export function createProgress(out: Out = process.stderr, nowSeconds = monotonicSeconds) {
   const isBar = out.isTTY === true;
   const { width } = terminalOf(out);
-  let last = isBar ? Number.NEGATIVE_INFINITY : now();
+  let last = isBar ? Number.NEGATIVE_INFINITY : nowSeconds();
   let drawn = false;
   return {
     update(done: number, text: string) {
-      if (now() - last < (isBar ? BAR_INTERVAL_MILLISECONDS : PLAIN_INTERVAL_MILLISECONDS)) return;
-      last = now();
+      if (nowSeconds() - last < (isBar ? BAR_INTERVAL_SECONDS : PLAIN_INTERVAL_SECONDS)) return;
+      last = nowSeconds();
       drawn = true;
       const share = Math.min(1, Math.max(0, done));
       const full = Math.round(share * BAR_CHARACTERS);

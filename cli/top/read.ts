@@ -124,14 +124,14 @@ interface Masked {
   readonly state?: VmState | undefined;
 }
 
-export interface Remark {
+interface Remark {
   readonly reason: 'NodeGone' | 'Cordoned' | 'AgentSilent' | 'DPUNotReady';
   readonly text: string;
 }
 
 export type NodeMap = ReturnType<typeof viewOf>;
 
-export interface Launched {
+interface Launched {
   readonly vmi: VmiShape | undefined;
   readonly name: string;
   readonly state?: VmState | undefined;
@@ -182,7 +182,7 @@ function ownersOf(
   isOld: boolean,
 ): Owner[] {
   return ownersByCpu(assignments).map((list, index): Owner => {
-    const cpus = unionOf(list.map((one) => CpuSet.parse(one.cpus)));
+    const cpus = unionOf(list.map((claim) => CpuSet.parse(claim.cpus)));
     const [first] = list;
     const uid = first?.podUID ?? '';
     const launcher = launched.get(uid);

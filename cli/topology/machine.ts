@@ -37,7 +37,7 @@ export function topologyData({ host, cells, memory, isolated, offline, caches, n
     threadsPerCore: host.threadsPerCore,
     uneven: unevenCore(host) !== undefined,
     numaNodes: cells.map(({ id, cpus: set }) => {
-      const cellMemory = memory.cells.find((one) => one.id === id);
+      const cellMemory = memory.cells.find((cell) => cell.id === id);
       return {
         id,
         cpus: listed(set),

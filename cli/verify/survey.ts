@@ -161,7 +161,9 @@ function runningOf(vm: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>, 
   const { metadata, status, node, pods } = vm.running;
   const { scheduler, silent, now } = verify;
   const instance = instanceFacts({ metadata, status });
-  const moves = verify.migrations?.filter((one) => one.metadata.namespace === namespace && one.spec.vmiName === name);
+  const moves = verify.migrations?.filter(
+    (migration) => migration.metadata.namespace === namespace && migration.spec.vmiName === name,
+  );
   const migration = migrationFacts(status.migrationState, moves);
   const facts: VmFacts = {
     namespace,

@@ -89,7 +89,7 @@ export function marksOf(
   const marks = new Map(pods.flatMap((pod) => (previous.has(pod) ? [[pod, previous.get(pod)!] as const] : [])));
   const used = new Set(marks.values());
   // By name, because the order of a report has no meaning.
-  for (const pod of pods.filter((one) => !marks.has(one)).sort()) {
+  for (const pod of pods.filter((pod) => !marks.has(pod)).sort()) {
     const mark = freeMark(hashOf(pod) % COLOUR_COUNT, used);
     used.add(mark);
     marks.set(pod, mark);

@@ -45,7 +45,7 @@ export function shapeOf(content: ShapeContent) {
         cores.push({ first: slots.length, threads: threads.length });
         for (const cpu of threads) slots.push({ cpu, core: cores.length - 1 });
       }
-      const physnets = networks.filter((one) => one.cells.includes(id)).map(({ name }) => name);
+      const physnets = networks.filter((network) => network.cells.includes(id)).map(({ name }) => name);
       /** `cores` is their number; their indexes follow `firstCore`. */
       return { id, firstCore, cores: own.length, physnets, tunnel: tunnel.includes(id) };
     });
@@ -59,7 +59,7 @@ export function shapeOf(content: ShapeContent) {
     slotOf,
     reserved: slotsIn(content.reserved),
     polled: slotsIn(content.polled),
-    placeless: networks.filter((one) => one.cells.length === 0).map(({ name }) => name),
+    placeless: networks.filter((network) => network.cells.length === 0).map(({ name }) => name),
   };
 }
 

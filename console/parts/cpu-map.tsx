@@ -89,7 +89,7 @@ function titleOf({ owners }: NodeItem, paint: number, cpu: number, padded: boole
 
 function isFree(core: number, { paint }: NodeItem, { cores }: Shape): boolean {
   const { first, threads } = cores[core]!;
-  return paint.subarray(first, first + threads).every((one) => one === Paint.free);
+  return paint.subarray(first, first + threads).every((value) => value === Paint.free);
 }
 
 const FIXED = ['free', 'reserved', 'polled', 'held'] as const;

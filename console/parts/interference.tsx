@@ -2,6 +2,7 @@ import type { InterferencePicture } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 
 const REFRESH_MILLISECONDS = 30_000;
+/** Pixels. */
 const WIDTH = 240;
 const HEIGHT = 40;
 /** Full height of the chart at least, so that noise looks like noise. */
@@ -12,7 +13,7 @@ const percent = (share: number) => `${(share * 100).toFixed(2)} %`;
 /** What interrupts and other work took from a VM in the last twenty minutes, by the node's agent. */
 export function Interference({ node, name }: { readonly node: string; readonly name: string }) {
   const answer = useAnswer<InterferencePicture>(`/interference?node=${encodeURIComponent(node)}`, REFRESH_MILLISECONDS);
-  const vm = answer !== undefined && 'data' in answer ? answer.data.vms.find((one) => one.name === name) : undefined;
+  const vm = answer !== undefined && 'data' in answer ? answer.data.vms.find((vm) => vm.name === name) : undefined;
   if (vm === undefined) return null;
   const values = vm.history.map((share) => share ?? 0);
   const scale = Math.max(MIN_SCALE, ...values);

@@ -3,6 +3,7 @@ import { type NodeItem, Paint } from '../data/node.ts';
 import { countWords, type Shape } from '../data/shape.ts';
 import { paintName } from './cpu-map.tsx';
 
+/** Sides of a square and gaps, where a thread is one unit wide. */
 const SIDE = 0.84;
 const CELL_GAP = 1.2;
 const LINE_GAP = 0.35;

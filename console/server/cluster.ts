@@ -35,7 +35,7 @@ interface ClusterOptions {
   readonly without: ReadonlySet<OptionalKind>;
   readonly feed: ChangeListener;
   readonly log: ConsoleLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 const MAX_CONDITION_CHARACTERS = 200;
@@ -49,22 +49,22 @@ export const watchedDeployment = z.object({
 });
 
 /** Creates the watches for the page. They send no request before `run`. */
-export function createCluster({ client, without, feed, log, now }: ClusterOptions) {
+export function createCluster({ client, without, feed, log, nowSeconds }: ClusterOptions) {
   const problems = new Map<Kind, string>();
   const forbidden = new Set<OptionalKind>(without);
   const shared = (kind: Kind) => ({
     client: noting(client, kind, problems, forbidden),
     path: KINDS[kind].path,
     log,
-    now,
+    nowSeconds,
   });
-  const agents = new SilentAgents({ onSilent: (node) => feed.nodeChanged(node), now });
+  const agents = new SilentAgents({ onSilent: (node) => feed.nodeChanged(node), nowSeconds });
   const leader = new Leader();
   const draCpu = new Set<string>();
-  const staleness = createStaleness(problems, now);
+  const staleness = createStaleness(problems, nowSeconds);
 
-  const taken = createReports((node) => feed.nodeChanged(node));
-  const nodetopologies = createReportReflector(shared('nodetopologies'), taken.take);
+  const reports = createReports((node) => feed.nodeChanged(node));
+  const nodetopologies = createReportReflector(shared('nodetopologies'), reports.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
@@ -86,8 +86,8 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     schema: leaseSchema,
     project: watchedLease,
     onChange({ before, after }) {
-      if (isElection(after)) leader.leaseChanged(after, now());
-      else if (isElection(before)) leader.leaseChanged(undefined, now());
+      if (isElection(after)) leader.leaseChanged(after, nowSeconds());
+      else if (isElection(before)) leader.leaseChanged(undefined, nowSeconds());
       else agents.leaseChanged({ before, after }, nodes.items);
     },
   });
@@ -120,17 +120,17 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
     },
     /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
     get missing() {
-      return cacheProblem(Object.fromEntries(readable()), now());
+      return cacheProblem(Object.fromEntries(readable()), nowSeconds());
     },
     /** Since when the data may be old, RFC 3339, and why; undefined if every watch works. */
     problem: () => staleness.problem(readable()),
     /** The leader's pod; null: no leader; undefined: unknown. */
     get leader() {
       if (!leases.synced || leader.holder === undefined) return undefined;
-      return leader.hasExpired(now(), leases.lastHeard) ? null : hostOfHolder(leader.holder) || null;
+      return leader.hasExpired(nowSeconds(), leases.lastHeard) ? null : hostOfHolder(leader.holder) || null;
     },
     nodes: nodes.items,
-    reports: taken.byNode,
+    reports: reports.byNode,
     instances: instances.items,
     machines: machines.items,
     migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],
@@ -144,7 +144,7 @@ export function createCluster({ client, without, feed, log, now }: ClusterOption
   };
 }
 
-type Shared = (kind: Kind) => Pick<ClusterOptions, 'client' | 'log' | 'now'> & { readonly path: string };
+type Shared = (kind: Kind) => Pick<ClusterOptions, 'client' | 'log' | 'nowSeconds'> & { readonly path: string };
 
 /** The watches of what may keep a VM from starting, or its guest from running. */
 function createStartReflectors(shared: Shared, feed: ChangeListener) {
@@ -192,7 +192,7 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
     }),
     budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
-      for (const change of [before, after].filter((one) => one !== undefined)) {
+      for (const change of [before, after].filter((state) => state !== undefined)) {
         const { vm, migration } = change;
         const own = moves.get(vm) ?? new Map<string, ExplainedMigration>();
         if (change === after) own.set(key, migration);

@@ -28,7 +28,7 @@ const INTERVAL_SECONDS = 0.1;
 export function createConsole(options: ConsoleOptions) {
   const { client, address, assets, without = new Set<OptionalKind>(), log, ...sources } = options;
   const feed = new Feed();
-  const cluster = createCluster({ client, without, feed, log, now: monotonicSeconds });
+  const cluster = createCluster({ client, without, feed, log, nowSeconds: monotonicSeconds });
   const histories = createHistories(client);
   const routes = createRoutes({ host: address.host, feed, assets, ...sources, histories, log });
 

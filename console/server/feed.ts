@@ -106,7 +106,7 @@ export class Feed {
   }
 
   #keepLauncher(vm: string, uid: string, pod: ShownPod | undefined): void {
-    const others = (this.#launchers.get(vm) ?? []).filter((one) => one.uid !== uid);
+    const others = (this.#launchers.get(vm) ?? []).filter((launcher) => launcher.uid !== uid);
     const launchers = pod === undefined ? others : [...others, pod];
     if (launchers.length > 0) this.#launchers.set(vm, launchers);
     else this.#launchers.delete(vm);
@@ -158,7 +158,7 @@ export class Feed {
     // The node's report may say that the agent refused a pod's start.
     for (const { uid } of coming) this.#dirtyPods.add(uid);
     // During a migration, both nodes matter.
-    for (const pod of new Set(pods.flatMap((one) => [one, ...this.#launchersOf(one)])))
+    for (const pod of new Set(pods.flatMap((pod) => [pod, ...this.#launchersOf(pod)])))
       this.#writeRunning(pod, cluster);
   }
 

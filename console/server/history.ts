@@ -77,7 +77,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
         read('conditions of reports', topologies, named, withConditions, notes),
       ]);
       const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions ?? []));
-      return historyOf([...events.map((one) => eventEntry(one)), ...about], notes);
+      return historyOf([...events.map((event) => eventEntry(event)), ...about], notes);
     },
     async ofVm(namespace: string, name: string) {
       const notes: string[] = [];
@@ -90,8 +90,10 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       const launchers = ofPods.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
       return historyOf(
         [
-          ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((one) => eventEntry(one)),
-          ...launchers.map((one) => eventEntry(one, `${one.involvedObject.kind} ${one.involvedObject.name}`)),
+          ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((event) => eventEntry(event)),
+          ...launchers.map((launcher) =>
+            eventEntry(launcher, `${launcher.involvedObject.kind} ${launcher.involvedObject.name}`),
+          ),
           ...vmis.flatMap(({ status }) => [
             ...conditionEntries(status?.conditions ?? []),
             ...phaseEntries(status?.phaseTransitionTimestamps),

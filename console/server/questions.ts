@@ -83,7 +83,7 @@ export function createQuestions({ ask, askSwitch, askDrain, askInterference, dia
     async answer(path: string, query: URLSearchParams, response: ServerResponse) {
       const question = Object.hasOwn(questions, path) ? questions[path] : undefined;
       if (question === undefined) return false;
-      const subject = question.subjects.find((one) => query.has(one)) ?? question.subjects[0]!;
+      const subject = question.subjects.find((subject) => query.has(subject)) ?? question.subjects[0]!;
       const name = query.get(subject) ?? '';
       const { pattern, expected } = SUBJECTS[subject];
       if (!pattern.test(name)) {
@@ -173,7 +173,7 @@ export function explanationOf(pod: string, document: unknown, now: number): Exte
 function rank({ fits, missing, kind }: Pick<VerdictGroup, 'fits' | 'missing' | 'kind'>): number {
   if (fits) return 0;
   if (missing !== undefined) return 1;
-  return NEVER_MEANT.some((one) => one === kind) ? 3 : 2;
+  return NEVER_MEANT.some((other) => other === kind) ? 3 : 2;
 }
 
 function worded(verdict: z.infer<typeof extenderVerdict>) {

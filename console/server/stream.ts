@@ -66,14 +66,14 @@ export class EventStream {
 
   #pump(): void {
     if (this.#mode === 'closed' || this.#waitingSinceMilliseconds !== undefined) return;
-    let taken = true;
-    while (taken && this.#unsent.size > 0) taken = this.#write('message', this.#nextEvent());
-    if (taken && this.#mode === 'filling' && this.#feed.complete) {
+    let isAccepted = true;
+    while (isAccepted && this.#unsent.size > 0) isAccepted = this.#write('message', this.#nextEvent());
+    if (isAccepted && this.#mode === 'filling' && this.#feed.complete) {
       this.#mode = 'ready';
-      taken = this.#write('ready', '{}');
+      isAccepted = this.#write('ready', '{}');
     }
     this.#flush();
-    if (!taken) this.#waitForDrain();
+    if (!isAccepted) this.#waitForDrain();
   }
 
   #beat(patienceMilliseconds: number): void {

@@ -17,23 +17,23 @@ function silenceOf(watches: readonly Watch[], nowSeconds: number): string | unde
 }
 
 /** Since when the data of the watches may be old. @param problems the failed request of each kind */
-export function createStaleness(problems: ReadonlyMap<Kind, string>, now: () => number) {
+export function createStaleness(problems: ReadonlyMap<Kind, string>, nowSeconds: () => number) {
   /** When the API server was last heard before the current problem, RFC 3339. */
   let since: string | undefined;
   return {
     problem(watches: readonly Watch[]): Status['problem'] {
       const isComplete = watches.every(([, { synced }]) => synced);
       const late = isComplete
-        ? (silenceOf(watches, now()) ?? cacheProblem(Object.fromEntries(watches), now()))
+        ? (silenceOf(watches, nowSeconds()) ?? cacheProblem(Object.fromEntries(watches), nowSeconds()))
         : undefined;
       const why = [...new Set(problems.values())].join('; ') || late;
       if (why === undefined) {
         since = undefined;
         return undefined;
       }
-      const oldestMessage = Math.min(...watches.map(([, { lastHeard = now() }]) => lastHeard));
+      const oldestMessage = Math.min(...watches.map(([, { lastHeard = nowSeconds() }]) => lastHeard));
       // Computed once, so that the record of the status does not change while the problem lasts.
-      since ??= new Date(Date.now() - (now() - oldestMessage) * 1000).toISOString();
+      since ??= new Date(Date.now() - (nowSeconds() - oldestMessage) * 1000).toISOString();
       return [since, why];
     },
   };

@@ -36,15 +36,15 @@ export class Leader {
   #renewedAt = Number.NEGATIVE_INFINITY;
   #duration = 0;
 
-  /** @param lease undefined: it was deleted @param now monotonic seconds */
-  leaseChanged(lease: ElectionLease | undefined, now: number): void {
+  /** @param lease undefined: it was deleted @param nowSeconds monotonic */
+  leaseChanged(lease: ElectionLease | undefined, nowSeconds: number): void {
     const before = this.#lease;
     this.#lease = lease;
     if (lease === undefined) return;
     const isRenewal = before?.holder !== lease.holder || before.renewTime !== lease.renewTime;
     const duration = leaseSeconds(lease.duration);
     this.#duration = isRenewal ? duration : Math.min(duration, this.#duration);
-    if (isRenewal) this.#renewedAt = now;
+    if (isRenewal) this.#renewedAt = nowSeconds;
   }
 
   /** Undefined: there is no Lease; '': no replica leads. */
@@ -53,12 +53,12 @@ export class Leader {
   }
 
   /** @param lastHeard of the watch: without news from it, a Lease without a renewal proves nothing */
-  silentSeconds(now: number, lastHeard = now): number {
-    return Math.min(now, lastHeard) - this.#renewedAt;
+  silentSeconds(nowSeconds: number, lastHeard = nowSeconds): number {
+    return Math.min(nowSeconds, lastHeard) - this.#renewedAt;
   }
 
-  hasExpired(now: number, lastHeard = now): boolean {
-    return this.silentSeconds(now, lastHeard) >= this.#duration;
+  hasExpired(nowSeconds: number, lastHeard = nowSeconds): boolean {
+    return this.silentSeconds(nowSeconds, lastHeard) >= this.#duration;
   }
 }
 
@@ -75,7 +75,7 @@ export function createLeaderReflector(
     schema: leaseSchema,
     project: electionLease,
     onChange: ({ after }) => {
-      leader.leaseChanged(after, options.now());
+      leader.leaseChanged(after, options.nowSeconds());
       changed?.();
     },
   });

@@ -13,7 +13,7 @@ export interface SilentAgentsOptions {
   /** Called when the first renewal was observed, and when the agent is forgotten. */
   readonly onRenewed?: (node: string, hasRenewed: boolean) => void;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /**
@@ -48,7 +48,7 @@ export class SilentAgents {
     }
     this.#leases.add(after.node);
     const hadRenewed = this.#health.hasRenewed(after.node);
-    this.#health.changed(after, this.#options.now());
+    this.#health.changed(after, this.#options.nowSeconds());
     if (this.#health.hasRenewed(after.node) !== hadRenewed) this.#options.onRenewed?.(after.node, true);
   }
 
@@ -66,11 +66,11 @@ export class SilentAgents {
     signal: AbortSignal,
     reported?: () => Iterable<string>,
   ): Promise<void> {
-    const { onSilent, now } = this.#options;
+    const { onSilent, nowSeconds } = this.#options;
     while (!signal.aborted) {
       await sleep(CHECK_INTERVAL_SECONDS, signal).catch(() => undefined);
       const before = this.#nodes;
-      const nodes = this.#health.stale(now(), leases.lastHeard);
+      const nodes = this.#health.stale(nowSeconds(), leases.lastHeard);
       for (const node of reported?.() ?? []) if (!this.#health.hasRenewed(node)) nodes.add(node);
       this.#nodes = nodes;
       for (const node of nodes) if (!before.has(node)) onSilent(node, true);

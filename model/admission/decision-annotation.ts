@@ -81,12 +81,12 @@ export type Decided =
 
 export type DecidedKind = Decided['kind'];
 
-const MAX_PADDING = 4096;
+const MAX_PADDING_CPUS = 4096;
 /** It contains names of networks, which tenants choose. */
 const MAX_DECISION_CHARACTERS = 100_000;
 
 const decision = z.object({
-  padding: z.number().int().positive().max(MAX_PADDING).optional().catch(undefined),
+  padding: z.number().int().positive().max(MAX_PADDING_CPUS).optional().catch(undefined),
   unpadded: z.string().optional().catch(undefined),
   cpus: z.unknown().optional(),
   withoutDevice: z

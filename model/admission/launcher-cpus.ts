@@ -55,7 +55,7 @@ export function cpusOfLauncher(
   };
 }
 
-export interface AlignmentRequest {
+interface AlignmentRequest {
   /** Of the pod under review. The annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
   readonly metadata: MetaShape;
   readonly resources: PodResources;
@@ -68,7 +68,7 @@ export interface AlignmentRequest {
   readonly policy: AlignmentPolicy;
 }
 
-export interface Alignment {
+interface Alignment {
   /** The new resources.{requests,limits}.cpu of `compute`; undefined: it is not padded. */
   readonly to?: number;
   readonly why?: NoPadding;

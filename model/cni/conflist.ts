@@ -13,16 +13,16 @@ export const GATE_FILES = {
   list: '00-multus-plumbline-gate.conflist',
 } as const;
 
-export type GateFile = (typeof GATE_FILES)[keyof typeof GATE_FILES];
+type GateFile = (typeof GATE_FILES)[keyof typeof GATE_FILES];
 
 /** The gate itself accepts 1 MiB. */
 export const MAX_CONF_BYTES = 1024 * 1024;
 
 /** CNI versions that the gate supports, oldest first. */
-export const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
+const CNI_VERSIONS = ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'] as const;
 
 /** A configuration that cannot be gated; the message states the reason. */
-export class ConflistError extends PlumblineError {
+class ConflistError extends PlumblineError {
   constructor(file: string, why: string) {
     super('conflist', `${file}: ${why}`);
   }
@@ -143,8 +143,8 @@ export function planConflist(files: readonly ConfFile[]): ConflistPlan {
     return { kind: 'keep', problem: `${primary.name} cannot be read: ${primary.fault ?? 'no content'}` };
   try {
     const { name, text } = gateConflist(primary.name, primary.text);
-    const remove = present.map((one) => one.name).filter((one) => one !== name);
-    const current = present.find((one) => one.name === name)?.text;
+    const remove = present.map((file) => file.name).filter((file) => file !== name);
+    const current = present.find((file) => file.name === name)?.text;
     if (text === current && remove.length === 0) return { kind: 'keep', problem: undefined };
     return { kind: 'write', name, text, primary: primary.name, remove };
   } catch (error) {

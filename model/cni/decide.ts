@@ -26,7 +26,9 @@ export function dependsOnDpu({ dpu, scope, namespace, exempt, hasDevice }: AddQu
 
 /** Whether a namespace is exempt. A name in the list that ends with `*` matches all namespaces with that prefix. */
 export function isExempt(namespace: string, exempt: readonly string[]): boolean {
-  return exempt.some((one) => (one.endsWith('*') ? namespace.startsWith(one.slice(0, -1)) : namespace === one));
+  return exempt.some((pattern) =>
+    pattern.endsWith('*') ? namespace.startsWith(pattern.slice(0, -1)) : namespace === pattern,
+  );
 }
 
 /** Source: containernetworking/cni SPEC.md, section 5. */

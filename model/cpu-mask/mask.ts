@@ -16,11 +16,11 @@ export interface CpuMask {
 /** Host CPUs of one vCPU; `all` restricts nothing. Never an empty set. */
 export type MaskEntry = 'all' | CpuSet;
 
-export const ALL: CpuMask = Object.freeze({ entries: Object.freeze(['all' as const]) });
+const ALL: CpuMask = Object.freeze({ entries: Object.freeze(['all' as const]) });
 
 const WHAT = 'CPU mask';
 /** The admission policies on the annotation enforce the same limit. */
-export const MAX_MASK_CHARACTERS = 16_384;
+const MAX_MASK_CHARACTERS = 16_384;
 const MAX_ENTRIES = 4096;
 /** Sum over the distinct entries of their highest CPU id: the memory that a mask needs. */
 const MAX_SPAN_CPUS = 1_048_576;

@@ -15,7 +15,7 @@ export class Accumulator {
   readonly #topology: CpuTopology;
   readonly #sorting: Sorting;
   #free: CpuSet;
-  #taken = CpuSet.EMPTY;
+  #allocated = CpuSet.EMPTY;
 
   constructor(topology: CpuTopology, available: CpuSet, needed: number, sorting: Sorting) {
     this.needed = needed;
@@ -33,7 +33,7 @@ export class Accumulator {
   }
 
   get result(): CpuSet {
-    return this.#taken;
+    return this.#allocated;
   }
 
   freeIn({ groups }: Level, group: number): CpuSet {
@@ -42,7 +42,7 @@ export class Accumulator {
 
   take(cpus: CpuSet): void {
     this.needed -= cpus.size;
-    this.#taken = this.#taken.union(cpus);
+    this.#allocated = this.#allocated.union(cpus);
     this.#free = this.#free.minus(cpus);
   }
 

@@ -139,10 +139,10 @@ export class DeviceManager implements Provider {
     const order = handOutOrder(pool, available, mask);
     if (isArbitrary(pool, order, needed, mask)) this.#arbitrary.add(name);
     for (const id of order.slice(0, needed)) devices.add(id);
-    this.#remember(container, name, devices);
+    this.#recordAllocation(container, name, devices);
   }
 
-  #remember(container: ContainerRequest, name: string, devices: ReadonlySet<string>): void {
+  #recordAllocation(container: ContainerRequest, name: string, devices: ReadonlySet<string>): void {
     const ofContainer = this.#assigned.get(container.name) ?? new Map<string, ReadonlySet<string>>();
     this.#assigned.set(container.name, ofContainer.set(name, devices));
     const used = this.#used.get(name) ?? new Set();

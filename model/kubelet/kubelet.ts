@@ -122,7 +122,7 @@ function rulesOf(config: KubeletConfig, behaviour: Behaviour): AdmissionRules {
   const gates = unpredictedGates(config.version, config.featureGates);
   if (gates !== undefined) throw new UnpredictableError(gates);
   const policyText = config.topologyManager?.policy ?? 'none';
-  const policy = TOPOLOGY_POLICIES.find((one) => one === policyText);
+  const policy = TOPOLOGY_POLICIES.find((name) => name === policyText);
   const scope = config.topologyManager?.scope ?? 'container';
   if (policy === undefined) throw new UnpredictableError(`unknown topology manager policy ${policyText}`);
   if (scope !== 'container' && scope !== 'pod') throw new UnpredictableError(`unknown topology manager scope ${scope}`);

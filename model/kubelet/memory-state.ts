@@ -12,7 +12,7 @@ export interface MemoryCell {
   readonly group: number;
   readonly tables: ReadonlyMap<string, MemoryTable>;
   /** Bytes by type that the memory manager counts as free and the kernel does not: processes took them unasked. */
-  readonly taken?: ReadonlyMap<string, number> | undefined;
+  readonly unaccounted?: ReadonlyMap<string, number> | undefined;
 }
 
 /** Memory of one kind that a container has under a NUMA mask. */
@@ -116,9 +116,9 @@ export function takeMemory(cells: readonly MemoryCell[], { mask, type, size }: M
   return cells.map((cell, bit) => {
     if ((mask & (1 << bit)) === 0) return cell;
     const table = cell.tables.get(type);
-    const taken = Math.min(open, Math.max(0, table?.free ?? 0));
-    open -= taken;
-    return { ...cell, blocks: cell.blocks + 1, group: mask, tables: withFree(cell, type, -taken) };
+    const allocated = Math.min(open, Math.max(0, table?.free ?? 0));
+    open -= allocated;
+    return { ...cell, blocks: cell.blocks + 1, group: mask, tables: withFree(cell, type, -allocated) };
   });
 }
 
@@ -128,10 +128,10 @@ export function releaseMemory(cells: readonly MemoryCell[], { mask, type, size }
   return cells.map((cell, bit) => {
     if ((mask & (1 << bit)) === 0) return cell;
     const table = cell.tables.get(type);
-    const taken = table ? Math.min(open, table.allocatable - table.free) : 0;
-    open -= taken;
+    const released = table ? Math.min(open, table.allocatable - table.free) : 0;
+    open -= released;
     const blocks = cell.blocks - 1;
-    return { ...cell, blocks, group: blocks === 0 ? 1 << bit : cell.group, tables: withFree(cell, type, taken) };
+    return { ...cell, blocks, group: blocks === 0 ? 1 << bit : cell.group, tables: withFree(cell, type, released) };
   });
 }
 

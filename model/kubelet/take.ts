@@ -199,8 +199,8 @@ function takeSpread(
 ): CpuSet {
   const { cells } = topology;
   const takeFrom = (cell: number, cpus: number) => {
-    const taken = takePacked(topology, acc.freeIn(cells, cell), cpus, sorting, false);
-    acc.take(taken.intersect(cells.groups.get(cell)!));
+    const chosen = takePacked(topology, acc.freeIn(cells, cell), cpus, sorting, false);
+    acc.take(chosen.intersect(cells.groups.get(cell)!));
   };
   for (const cell of combination) takeFrom(cell, each);
   let remainder = count - each * combination.length;
@@ -211,7 +211,7 @@ function takeSpread(
       takeFrom(cell, groupSize);
       remainder -= groupSize;
     }
-    // Cores of different sizes: more was taken than requested.
+    // Cores of different sizes: more was chosen than requested.
     if (remainder === before) throw new HangError();
   }
   if (acc.needed > 0) {

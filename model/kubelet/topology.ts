@@ -2,7 +2,7 @@ import { CpuSet, unionOf } from '../cpu-set.ts';
 import type { Host, HostCpu } from '../host.ts';
 
 /** Independent of the CPUs: the kubelet's algorithms compare them and divide by them without looking at the CPUs. */
-export type TopologyCounts = Readonly<Record<'cpus' | 'cores' | 'sockets' | 'cells' | 'uncores', number>>;
+type TopologyCounts = Readonly<Record<'cpus' | 'cores' | 'sockets' | 'cells' | 'uncores', number>>;
 
 /** One level of the hierarchy: cores, sockets, cells, uncore caches. */
 export interface Level {

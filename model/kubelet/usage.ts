@@ -19,7 +19,7 @@ const REPORTED_PODS = '(reported)';
 
 type UsedDevices = readonly (readonly [resource: string, used: readonly number[]])[];
 type Amounts = readonly (readonly [type: string, bytes: number])[];
-type UsedMemory = readonly (ReportedMemoryState & { readonly id: number; readonly taken?: Amounts })[];
+type UsedMemory = readonly (ReportedMemoryState & { readonly id: number; readonly unaccounted?: Amounts })[];
 type ReportedCell = CellMemory & { readonly state?: ReportedMemoryState | undefined };
 
 /** Equal for nodes of the same model. */
@@ -61,10 +61,10 @@ export function usageOf({ devices = [], memoryManager }: HostReport): string {
   const cells = memoryManager?.cells ?? [];
   const memory: UsedMemory = cells.flatMap((cell) => {
     const { id, state } = cell;
-    const taken = takenPages(cell);
-    if (state === undefined || (isIdle(state, cell) && taken.length === 0)) return [];
+    const unaccounted = takenPages(cell);
+    if (state === undefined || (isIdle(state, cell) && unaccounted.length === 0)) return [];
     const group = CpuSet.parse(state.group, MAX_CELL_ID).toString();
-    return [{ id, ...state, group, ...(taken.length > 0 && { taken }) }];
+    return [{ id, ...state, group, ...(unaccounted.length > 0 && { unaccounted }) }];
   });
   const free = memoryManager?.policy === 'Static' ? [] : pagesLeft(cells);
   return used.length + memory.length + free.length === 0 ? '' : JSON.stringify([used, memory, free]);
@@ -125,7 +125,7 @@ export function withUsage(state: KubeletState, topology: CpuTopology, usage: str
       return [type, { allocatable, free: Math.min(allocatable, reported.free[type] ?? free) }] as const;
     });
     const group = numaMask(topology, CpuSet.parse(reported.group, MAX_CELL_ID)) | (1 << bit);
-    return { blocks: reported.blocks, group, tables: new Map(tables), taken: new Map(reported.taken) };
+    return { blocks: reported.blocks, group, tables: new Map(tables), unaccounted: new Map(reported.unaccounted) };
   });
   return { ...state, devices, memory: { ...state.memory, cells } };
 }

@@ -61,8 +61,8 @@ function matchesTerm({ matchExpressions, matchFields }: NodeTerm, node: Selectab
   const [expressions, fields] = [matchExpressions ?? [], matchFields ?? []];
   if (expressions.length + fields.length === 0) return false;
   return (
-    expressions.every((one) => matchesValue(one, node.label(one.key))) &&
-    fields.every((one) => one.key === 'metadata.name' && matchesValue(one, node.name))
+    expressions.every((expression) => matchesValue(expression, node.label(expression.key))) &&
+    fields.every((field) => field.key === 'metadata.name' && matchesValue(field, node.name))
   );
 }
 
@@ -129,7 +129,7 @@ export function filteringTaints(spec: {
 /** Source: kube-scheduler's plugins/tainttoleration. */
 export function toleratesAll(tolerations: readonly Toleration[] | null | undefined, taints: readonly Taint[]): boolean {
   const some = (tolerations ?? []).slice(0, MAX_TAINTS);
-  return taints.every((taint) => some.some((one) => tolerates(one, taint)));
+  return taints.every((taint) => some.some((toleration) => tolerates(toleration, taint)));
 }
 
 function tolerates({ key, operator, value, effect }: Toleration, taint: Taint): boolean {

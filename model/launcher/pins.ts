@@ -26,7 +26,7 @@ export interface LauncherPins {
   readonly vcpus: readonly number[];
   readonly ioThreads: readonly number[];
   readonly emulator: readonly number[];
-  /** In the order in which they would be taken. */
+  /** In the order in which they would be chosen. */
   readonly spare: readonly number[];
 }
 
@@ -93,7 +93,7 @@ interface CellPool {
   readonly fragments: number[];
 }
 
-/** Whole host cores first, then fragments of cores within one cell, then across cells. Each CPU is taken once. */
+/** Whole host cores first, then fragments of cores within one cell, then across cells. Each CPU is chosen once. */
 export class PinPool {
   readonly #cells: readonly CellPool[];
   readonly #threads: number;
@@ -107,18 +107,19 @@ export class PinPool {
   /** One core after the other; fewer if there are not enough CPUs. @param acrossCells within one guest core */
   takeCores(cores: number, acrossCells: boolean): readonly number[] {
     const count = cores * this.#threads;
-    const taken: number[] = [];
+    const chosen: number[] = [];
     for (const take of [takeFull, takeFragments]) {
       for (const cell of this.#cells) {
-        while (taken.length < count) {
+        while (chosen.length < count) {
           const chunk = take(cell, this.#threads, this.#threads);
           if (chunk === undefined) break;
-          taken.push(...chunk);
+          chosen.push(...chunk);
         }
       }
     }
-    if (acrossCells) for (const { fragments } of this.#cells) taken.push(...fragments.splice(0, count - taken.length));
-    return taken;
+    if (acrossCells)
+      for (const { fragments } of this.#cells) chosen.push(...fragments.splice(0, count - chosen.length));
+    return chosen;
   }
 
   /** One thread of the first cell that has any, fragments before whole cores. */
@@ -132,12 +133,12 @@ export class PinPool {
 function takeFull(cell: CellPool, count: number, threads: number): number[] | undefined {
   const core = cell.full[0];
   if (core === undefined) return undefined;
-  const taken = core.splice(0, count);
+  const chosen = core.splice(0, count);
   if (core.length < threads) {
     cell.full.shift();
     cell.fragments.push(...core);
   }
-  return taken;
+  return chosen;
 }
 
 function takeFragments(cell: CellPool, count: number): number[] | undefined {

@@ -34,12 +34,17 @@ export function withAlternatives(
   terms: readonly NodeTerm[] | undefined,
   alternatives: readonly NodeRequirement[],
 ): readonly NodeTerm[] {
-  if (terms === undefined) return alternatives.map((one) => ({ matchExpressions: [one] }));
+  if (terms === undefined) return alternatives.map((alternative) => ({ matchExpressions: [alternative] }));
   return terms.flatMap((term) => {
-    const has = (term.matchExpressions ?? []).some((one) => alternatives.some((other) => isSame(one, other)));
+    const has = (term.matchExpressions ?? []).some((matchExpression) =>
+      alternatives.some((other) => isSame(matchExpression, other)),
+    );
     // A term without requirements matches nothing; with an additional one it could match.
     if (has || isEmpty(term)) return [term];
-    return alternatives.map((one) => ({ ...term, matchExpressions: [...(term.matchExpressions ?? []), one] }));
+    return alternatives.map((alternative) => ({
+      ...term,
+      matchExpressions: [...(term.matchExpressions ?? []), alternative],
+    }));
   });
 }
 

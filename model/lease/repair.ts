@@ -16,7 +16,7 @@ export interface LeaseShape {
 }
 
 /** Not renewTime: only the DPU renews. */
-export interface LeaseForm {
+interface LeaseForm {
   readonly ownerReferences: readonly [OwnerReference];
   readonly holderIdentity: string;
   readonly leaseDurationSeconds: number;

@@ -100,7 +100,7 @@ function named(
 }
 
 /** `required`: only on the NUMA node of the NIC. `preferred`: such a node has a higher score. `none`: anywhere. */
-export const AFFINITIES = ['required', 'preferred', 'none'] as const;
+const AFFINITIES = ['required', 'preferred', 'none'] as const;
 export type Affinity = (typeof AFFINITIES)[number];
 
 export const PREFERRED_EFFECT =

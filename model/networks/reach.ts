@@ -77,12 +77,12 @@ function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms
   return { reason: 'may-not-span', text };
 }
 
-const MAX_PLACES = 4;
+const MAX_NAMED_PLACES = 4;
 const MAX_PLACE_CHARACTERS = 320;
 
 function places(located: readonly Located[]): string {
   const texts = located.map(({ text, cells }) => `${text} is on ${numaNodesText(cells)}`);
-  return few(texts, MAX_PLACES, MAX_PLACE_CHARACTERS).join(', ');
+  return few(texts, MAX_NAMED_PLACES, MAX_PLACE_CHARACTERS).join(', ');
 }
 
 function roomOn({ rooms }: NodeRooms, counts: (cell: number) => boolean): number {

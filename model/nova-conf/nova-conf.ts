@@ -100,9 +100,9 @@ function cpuSpec(config: OsloConfig, section: string, option: string): CpuSet | 
   const items = listOf(text);
   const of = (chosen: readonly string[]) => CpuSet.parse(chosen.join(','));
   try {
-    const taken = of(items.filter((item) => !item.startsWith('^')));
+    const included = of(items.filter((item) => !item.startsWith('^')));
     const without = of(items.filter((item) => item.startsWith('^')).map((item) => item.slice(1)));
-    const cpus = taken.minus(without);
+    const cpus = included.minus(without);
     if (!cpus.isEmpty) return cpus;
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;

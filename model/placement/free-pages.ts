@@ -12,8 +12,8 @@ import { type Refusal, refusal } from './refusal.ts';
  */
 export function missingPages({ topology }: Kubelet, before: KubeletState, after: KubeletState): Refusal | undefined {
   const texts: string[] = [];
-  for (const [bit, { taken = new Map(), tables }] of (after.memory?.cells ?? []).entries()) {
-    for (const [type, bytes] of taken) {
+  for (const [bit, { unaccounted = new Map(), tables }] of (after.memory?.cells ?? []).entries()) {
+    for (const [type, bytes] of unaccounted) {
       const left = tables.get(type)?.free ?? 0;
       const isUsed = left < (before.memory?.cells[bit]?.tables.get(type)?.free ?? 0);
       if (isUsed && left < bytes) texts.push(`${pagesText(type, bytes)} on NUMA node ${topology.numaIds[bit]}`);

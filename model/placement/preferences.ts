@@ -15,7 +15,7 @@ type Fields = z.infer<typeof preferences>;
 /** The webhook overwrites any existing value. It affects only its own pod, so a forged one harms no other. */
 export type PlacementPreferences = { readonly [Name in keyof Fields]: Readonly<Fields[Name]> };
 
-export const NO_PREFERENCES: PlacementPreferences = Object.freeze({
+const NO_PREFERENCES: PlacementPreferences = Object.freeze({
   preferred: [],
   spansCells: false,
   interfaces: {},

@@ -38,7 +38,10 @@ export function tryChanges(needs: PlacementNeeds, host: PlacementHost): TriedCha
 /** As the webhook pads it for nodes like this one. */
 function padded(needs: PlacementNeeds, { host }: PlacementHost): PlacementNeeds {
   const threads = annotatedThreadsPerCore([host.threadsPerCore]);
-  const containers = needs.request.containers.map((one) => ({ ...one, cpus: alignedCpus(one.cpus, threads) }));
+  const containers = needs.request.containers.map((container) => ({
+    ...container,
+    cpus: alignedCpus(container.cpus, threads),
+  }));
   return { ...needs, wholeCores: true, request: { ...needs.request, containers } };
 }
 
@@ -48,8 +51,8 @@ function fewest(needs: PlacementNeeds, fits: (smaller: PlacementNeeds) => boolea
   const largest = Math.max(...request.containers.map(({ cpus }) => cpus));
   const step = largest % 2 === 0 ? 2 : 1;
   const without = (less: number): PlacementNeeds => {
-    const containers = request.containers.map((one) =>
-      one.cpus === largest ? { ...one, cpus: one.cpus - less } : one,
+    const containers = request.containers.map((container) =>
+      container.cpus === largest ? { ...container, cpus: container.cpus - less } : container,
     );
     return { ...needs, request: { ...request, containers } };
   };

@@ -241,14 +241,14 @@ export class Reservations<P> {
       const there = this.#assumed.get(other) ?? [];
       this.#assumed.set(
         other,
-        there.map((one) => (one === reservation ? next : one)),
+        there.map((other) => (other === reservation ? next : other)),
       );
     }
     this.#release(reservation, node);
   }
 
   #release({ uid }: Reservation<P>, node: string): void {
-    const left = this.#assumed.get(node)?.filter((one) => one.uid !== uid) ?? [];
+    const left = this.#assumed.get(node)?.filter((reservation) => reservation.uid !== uid) ?? [];
     if (left.length > 0) this.#assumed.set(node, left);
     else {
       this.#assumed.delete(node);

@@ -40,7 +40,7 @@ export interface CheckpointEntry {
 
 export type Checkpoint = Readonly<ReturnType<typeof parseCheckpoint>>;
 
-export class CheckpointError extends PlumblineError {
+class CheckpointError extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('checkpoint', why, options);
   }

@@ -231,7 +231,7 @@ function reservedCpus(
   return answer.allocatable.isEmpty ? previous.reserved : online.minus(answer.allocatable);
 }
 
-export interface PodName {
+interface PodName {
   readonly namespace: string;
   readonly podName: string;
 }

@@ -16,7 +16,7 @@ import { type Allocation, checkAllocation, containerNames, type RefusedAllocatio
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;
-export type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
+type AllocationCheckPolicy = (typeof ALLOCATION_CHECK_POLICIES)[number];
 
 /** Seconds to wait for the API server to return a pod. A container waits only if the pod affects the result. */
 const READ_TIMEOUT_SECONDS = 1;
@@ -56,7 +56,7 @@ export class AllocationChecker {
   /** Why the container must not start, or undefined. */
   async check(request: AllocationRequest, signal: AbortSignal): Promise<string | undefined> {
     const { metrics, policy, refusals } = this.#deps;
-    const { refused, pod } = await this.#judge(request, signal);
+    const { refused, pod } = await this.#verdictOn(request, signal);
     const labels = { resource: metrics.resourceLabel(request.resource) };
     metrics.allocationChecks.inc({ ...labels, outcome: refused === undefined ? 'granted' : refused.reason });
     if (refused === undefined) return undefined;
@@ -66,7 +66,7 @@ export class AllocationChecker {
     return refused.message;
   }
 
-  async #judge(request: AllocationRequest, signal: AbortSignal) {
+  async #verdictOn(request: AllocationRequest, signal: AbortSignal) {
     const { client, log } = this.#deps;
     const { holder, resource, cells, host, wholeCoresOnly } = request;
     const strictest: Allocation = { host, resource, cells, cpus: holder.cpus, wholeCores: true, spansCells: false };
@@ -110,12 +110,12 @@ const EXPIRES_SECONDS = 600;
  */
 export class RefusedStarts extends Listeners {
   /** Monotonic seconds. */
-  readonly #now: () => number;
+  readonly #nowSeconds: () => number;
   readonly #refusals = new BoundedMap<string, { readonly refusal: RefusedStart; readonly at: number }>(MAX_REFUSALS);
 
-  constructor(now: () => number) {
+  constructor(nowSeconds: () => number) {
     super();
-    this.#now = now;
+    this.#nowSeconds = nowSeconds;
   }
 
   add({ namespace, podName, container }: ListedContainer, podUID: string | undefined, message: string): void {
@@ -124,7 +124,7 @@ export class RefusedStarts extends Listeners {
     this.#refusals.delete(key);
     const text = message.slice(0, MAX_REFUSAL_MESSAGE);
     const refusal = { ...(podUID !== undefined && { podUID }), namespace, podName, container, message: text };
-    this.#refusals.set(key, { refusal, at: this.#now() });
+    this.#refusals.set(key, { refusal, at: this.#nowSeconds() });
     this.#expire();
     this.notify();
   }
@@ -135,6 +135,7 @@ export class RefusedStarts extends Listeners {
   }
 
   #expire(): void {
-    for (const [key, { at }] of this.#refusals) if (this.#now() - at > EXPIRES_SECONDS) this.#refusals.delete(key);
+    for (const [key, { at }] of this.#refusals)
+      if (this.#nowSeconds() - at > EXPIRES_SECONDS) this.#refusals.delete(key);
   }
 }

@@ -33,7 +33,7 @@ export class DevicePlugin {
   /** By resource. */
   readonly #servers = new Map<string, PluginServer>();
   /** Why a resource's registration was lost, until its server is stopped. */
-  readonly #lost = new Map<string, string>();
+  readonly #disconnected = new Map<string, string>();
   readonly #lossBackoff = new Backoff({ first: 0.2, most: 4 });
   #lostAtSeconds = 0;
   /** The run of the kubelet that the servers registered with; '' for none. */
@@ -102,7 +102,7 @@ export class DevicePlugin {
 
   #checkSockets(): void {
     for (const [name, server] of this.#servers)
-      if (!server.isInPlace()) this.#lost.set(name, 'its socket was removed or replaced');
+      if (!server.isInPlace()) this.#disconnected.set(name, 'its socket was removed or replaced');
   }
 
   async #serve(signal: AbortSignal): Promise<void> {
@@ -128,7 +128,7 @@ export class DevicePlugin {
       resource,
       beforeStart: this.#deps.beforeStart,
       onUnwatched: () => {
-        this.#lost.set(resource.name, 'the kubelet ended its watch');
+        this.#disconnected.set(resource.name, 'the kubelet ended its watch');
         this.#changes.set();
       },
     });
@@ -149,19 +149,19 @@ export class DevicePlugin {
 
   /** Stops what was lost, so that the next `#serve` starts and registers it again. */
   async #stopLost(signal: AbortSignal): Promise<void> {
-    if (this.#lost.size === 0) return;
+    if (this.#disconnected.size === 0) return;
     if (monotonicSeconds() - this.#lostAtSeconds > LASTING_SECONDS) this.#lossBackoff.reset();
     this.#lostAtSeconds = monotonicSeconds();
     await sleep(this.#lossBackoff.next(), signal);
-    this.#deps.log.warn({ resources: Object.fromEntries(this.#lost) }, 'registration lost; registering again');
-    await this.#stop([...this.#lost.keys()]);
+    this.#deps.log.warn({ resources: Object.fromEntries(this.#disconnected) }, 'registration lost; registering again');
+    await this.#stop([...this.#disconnected.keys()]);
   }
 
   async #stop(names: readonly string[]): Promise<void> {
     const stopping = names.map((name) => this.#servers.get(name)?.stop());
     for (const name of names) {
       this.#servers.delete(name);
-      this.#lost.delete(name);
+      this.#disconnected.delete(name);
     }
     await Promise.all(stopping);
   }

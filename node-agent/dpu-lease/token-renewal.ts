@@ -8,7 +8,7 @@ import { repeat, type Services } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
 
 /** Seconds of lifetime to request: a day, the most that the policy plumbline-dpu-tokens allows. */
-export const TOKEN_LIFETIME_SECONDS = 86_400;
+const TOKEN_LIFETIME_SECONDS = 86_400;
 /** Maximum seconds between two reads of the file: an administrator may set the clock or replace the token. */
 const CHECK_SECONDS = 60;
 /** Seconds by which two clocks may differ. */

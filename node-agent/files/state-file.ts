@@ -57,7 +57,7 @@ export class StateFile<Value> {
   #triedText: string | undefined;
   #savedText: string | undefined;
   #problem: string | undefined;
-  #lost: string | undefined;
+  #loss: string | undefined;
   #signal: AbortSignal | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -81,8 +81,8 @@ export class StateFile<Value> {
   }
 
   /** Why the saved value was unusable, and where its file is kept, until the value is removed. */
-  get lost(): string | undefined {
-    return this.#lost;
+  get loss(): string | undefined {
+    return this.#loss;
   }
 
   /**
@@ -101,14 +101,14 @@ export class StateFile<Value> {
 
   /** Remembers the value, and writes it at once, unless that has been tried. Undefined removes the file. */
   set(value: Value | undefined): void {
-    this.#remember(value);
-    if (value === undefined) this.#lost = undefined;
+    this.#keep(value);
+    if (value === undefined) this.#loss = undefined;
     if (this.#mode === 'unread') return;
     const isTried = this.#mode === 'unsaved' && this.#text === this.#triedText;
     if (!isTried) this.#write();
   }
 
-  #remember(value: Value | undefined): void {
+  #keep(value: Value | undefined): void {
     this.#value = value;
     this.#text = value === undefined ? undefined : this.#options.format(value);
     this.#isSet = true;
@@ -129,7 +129,7 @@ export class StateFile<Value> {
     }
     const { merge, onLoaded } = this.#options;
     if (!this.#isSet) this.#value = saved;
-    else if (merge !== undefined) this.#remember(merge(saved, this.#value));
+    else if (merge !== undefined) this.#keep(merge(saved, this.#value));
     this.#succeeded();
     if (this.#isSet) this.#write();
     onLoaded?.();
@@ -153,7 +153,7 @@ export class StateFile<Value> {
       const keptAs = `${path}.${error instanceof SavedFormatError ? 'later' : 'corrupt'}`;
       renameSync(path, keptAs);
       const reason = errorText(error);
-      this.#lost = `${path}: ${reason} (kept as ${keptAs})`;
+      this.#loss = `${path}: ${reason} (kept as ${keptAs})`;
       log.warn({ file: path, reason, keptAs }, 'a state file is unusable; what it remembered is lost');
       return undefined;
     }

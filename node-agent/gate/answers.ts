@@ -19,7 +19,7 @@ import type { AgentMetrics } from '../telemetry/metrics.ts';
 import { ALLOW, denial, type Question, WAIT } from './protocol.ts';
 import type { GateCaller } from './server.ts';
 
-export interface GatePolicy {
+interface GatePolicy {
   readonly status: boolean;
   readonly scope: GateScope;
   readonly exempt: readonly string[];
@@ -174,7 +174,7 @@ export class DeviceQuestions {
     this.#waiting++;
     try {
       const pods = await this.#client.list({ deadlineSeconds: KUBELET_DEADLINE_SECONDS });
-      const pod = pods.find((one) => one.namespace === namespace && one.name === name);
+      const pod = pods.find((pod) => pod.namespace === namespace && pod.name === name);
       if (pod === undefined) return undefined;
       const names = pod.containers.flatMap(({ devices }) => devices.map(({ resourceName }) => resourceName));
       return hasDpuDevice(names);

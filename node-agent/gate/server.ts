@@ -85,9 +85,9 @@ export class GateServer {
         });
         chmodSync(path, 0o600);
       });
-      const lost = new AbortController();
-      await underSignals([signal, lost.signal], undefined, async (either) => {
-        const check = () => own.isInPlace() || lost.abort();
+      const removed = new AbortController();
+      await underSignals([signal, removed.signal], undefined, async (either) => {
+        const check = () => own.isInPlace() || removed.abort();
         watchDirectory({ path: dirname(socketPath), signal: either, onChange: check, log: this.#deps.log });
         await untilAborted(either);
       });

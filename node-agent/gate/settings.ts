@@ -1,7 +1,5 @@
 import { join } from 'node:path';
 import * as z from 'zod';
-import { quote } from '../../model/errors.ts';
-import { DPU_EXEMPT_NAMESPACES } from '../../model/names.ts';
 
 const absolute = z.string().startsWith('/', 'expected an absolute path');
 
@@ -10,27 +8,10 @@ const MAX_SOCKET_PATH_BYTES = 107;
 const GATE_STATE_FILE = 'gate.state';
 const GATE_SOCKET_FILE = 'gate.sock';
 
-/** Maximum members of a list: the state file contains the namespaces, and the CNI plugin reads 16 KiB of it. */
-const MAX_NAMESPACES = 128;
-
-const exemptNamespace = z.string().regex(/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$|^[a-z0-9][-a-z0-9]{0,61}\*$/);
-
-/** Namespaces separated by commas; empty text is an empty list. */
-const namespaces = z.string().transform((text, context): readonly string[] => {
-  const members = text.split(',', MAX_NAMESPACES + 1).flatMap((one) => one.trim() || []);
-  if (members.length > MAX_NAMESPACES)
-    context.addIssue({ code: 'custom', message: `expected at most ${MAX_NAMESPACES} members` });
-  const wrong = members.find((one) => !exemptNamespace.safeParse(one).success);
-  if (wrong !== undefined) context.addIssue({ code: 'custom', message: `${quote(wrong)} is not a valid member` });
-  return members;
-});
-
 /** The gate's part of the agent's settings. The default of `runDir` is compiled into the CNI plugin, too. */
 export const gateSettings = {
   gate: z.enum(['on', 'off', 'remove']).default('off'),
   gateStatus: z.enum(['on', 'off']).default('off'),
-  gateScope: z.enum(['all', 'device']).default('all'),
-  gateExempt: namespaces.prefault(DPU_EXEMPT_NAMESPACES.join()),
   cniConfDir: absolute.default('/etc/cni/net.d'),
   cniBinDir: absolute.default('/opt/cni/bin'),
   runDir: absolute
@@ -46,14 +27,6 @@ export const gateFlags = {
   gateStatus: {
     flag: '--gate-status <policy>',
     help: 'on: the CNI verb STATUS reports a dead DPU, so the node turns NotReady and Kubernetes evicts its pods later; off: only new pods are refused',
-  },
-  gateScope: {
-    flag: '--gate-scope <scope>',
-    help: 'pods that depend on the DPU: all, or device where the pod network does not use the DPU: pods with a device of it',
-  },
-  gateExempt: {
-    flag: '--gate-exempt <namespaces>',
-    help: 'namespaces whose pods always start, because they repair the node; `openshift-*` matches by prefix',
   },
   cniConfDir: {
     flag: '--cni-conf-dir <path>',

@@ -50,7 +50,7 @@ interface SettingsOfRun {
 export class KubeletConfigReader {
   readonly #sources: KubeletConfigSources;
   readonly #log: AgentLogger;
-  readonly #now: () => number;
+  readonly #nowSeconds: () => number;
   readonly #problems: ProblemLog<AgentMessages>;
   readonly #refused = new Backoff(REFUSED_FOR);
   #run: SettingsOfRun = { id: '' };
@@ -60,11 +60,11 @@ export class KubeletConfigReader {
   #logged = '';
   #reading: Promise<KubeletConfigReading> | undefined;
 
-  /** @param now monotonic seconds */
-  constructor(sources: KubeletConfigSources, log: AgentLogger, now: () => number = monotonicSeconds) {
+  /** @param nowSeconds monotonic seconds */
+  constructor(sources: KubeletConfigSources, log: AgentLogger, nowSeconds: () => number = monotonicSeconds) {
     this.#sources = sources;
     this.#log = log;
-    this.#now = now;
+    this.#nowSeconds = nowSeconds;
     this.#problems = new ProblemLog(log);
   }
 
@@ -80,7 +80,7 @@ export class KubeletConfigReader {
   async #readRun(): Promise<KubeletConfigReading> {
     const { configz, generation = () => '', root = '/' } = this.#sources;
     const run = this.#currentRun(generation());
-    const isDue = configz !== undefined && this.#now() >= this.#nextQueryAt;
+    const isDue = configz !== undefined && this.#nowSeconds() >= this.#nextQueryAt;
     const valid = run.answer ?? (isDue ? undefined : run.host?.config);
     if (valid !== undefined) return { config: valid, problems: [] };
     const host = run.host ?? (await readHost(this.#sources, root));
@@ -118,7 +118,7 @@ export class KubeletConfigReader {
       this.#refusal = reason;
       return undefined;
     } finally {
-      this.#nextQueryAt = this.#now() + Math.min(maxPauseSeconds, this.#refused.next());
+      this.#nextQueryAt = this.#nowSeconds() + Math.min(maxPauseSeconds, this.#refused.next());
     }
   }
 

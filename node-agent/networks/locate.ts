@@ -42,7 +42,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): Discov
   const carriers = new Map<string, boolean | undefined>();
   const search = new UplinkSearch({ config, sysfsRoot: parts.sysfsRoot, carriers });
 
-  const judge = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
+  const locate = (network: NetworkName, uplinks: readonly Uplink[]): CpuSet => {
     const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
     if (uplinks.length > 0 && uplinks.every(({ up }) => up === false)) down.add(network);
     if (uplinks.some((uplink) => uplink.polled)) polled.add(network);
@@ -71,7 +71,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): Discov
       else if (search.ofBridge(bridge).length === 0) doubt(`bridge ${bridge} has no uplink`);
     }
     const uplinks = existing.flatMap((bridge) => search.ofBridge(bridge));
-    if (existing.length > 0) physnets.set(physnet, judge(physnet, uplinks));
+    if (existing.length > 0) physnets.set(physnet, locate(physnet, uplinks));
   }
 
   const tunnelUplinks: Uplink[] = [];
@@ -86,7 +86,7 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): Discov
     }
     tunnelUplinks.push(...search.ofInterface(name));
   }
-  const tunnel = config.encapIps.length === 0 ? undefined : judge(undefined, tunnelUplinks);
+  const tunnel = config.encapIps.length === 0 ? undefined : locate(undefined, tunnelUplinks);
   if (config.hasSeveralEndpoints && tunnel !== undefined && tunnel.size > 1) {
     const text = `the tunnel: OVN instances have endpoints on different NUMA nodes (${tunnel}); all of them count`;
     doubts.push({ network: undefined, text });

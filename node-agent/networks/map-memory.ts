@@ -72,7 +72,7 @@ export class MapMemory {
     const last = this.#file.value;
     const networks = last?.networks;
     const located = networks === undefined ? [] : [...networks.physnets.values(), networks.tunnel ?? CpuSet.EMPTY];
-    const isLastGood = last !== undefined && located.every((one) => one.isSubsetOf(cells));
+    const isLastGood = last !== undefined && located.every((network) => network.isSubsetOf(cells));
     return { override: isLastGood ? networks : undefined, fault: { reason, message }, isLastGood };
   }
 }

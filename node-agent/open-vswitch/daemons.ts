@@ -101,7 +101,7 @@ class PidfileLookup {
     const reading = readPidfile(this.#file, this.#name);
     if ('daemon' in reading) {
       const { daemon, parent } = reading;
-      const changed = this.#remember(parent.monitor === undefined ? [daemon] : [daemon, parent.monitor]);
+      const changed = this.#setProcesses(parent.monitor === undefined ? [daemon] : [daemon, parent.monitor]);
       this.#before = parent.isKnown && pidfile !== undefined ? { pidfile } : undefined;
       return { ...this.#result(changed), isStarting: !parent.isKnown };
     }
@@ -110,7 +110,7 @@ class PidfileLookup {
       return { ...this.#result(false), missing: [reading] };
     const earlier = this.#processes.length > 0 ? this.#processes : this.#recorded();
     const monitors = earlier.filter(({ role, pid, start }) => role === 'monitor' && startOf(pid) === start);
-    return { ...this.#result(this.#remember(monitors)), missing: [reading] };
+    return { ...this.#result(this.#setProcesses(monitors)), missing: [reading] };
   }
 
   #result(changed: boolean): DaemonSearch {
@@ -118,7 +118,7 @@ class PidfileLookup {
   }
 
   /** @returns whether they differ from the last ones */
-  #remember(processes: readonly OvsProcess[]): boolean {
+  #setProcesses(processes: readonly OvsProcess[]): boolean {
     const changed = processes.map(keyOf).join() !== this.#processes.map(keyOf).join();
     this.#processes = processes;
     this.#identities = processes.map(({ pid }) => identityOf(pid));

@@ -11,7 +11,7 @@ export interface ConfirmationDeps {
   /** The cpusets of running containers; undefined where the kubelet's cgroups cannot be read. */
   readonly containers: () => ContainerCpus | undefined;
   /** Monotonic milliseconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /**
@@ -23,35 +23,36 @@ export interface ConfirmationDeps {
  */
 export class Confirmation {
   readonly #containers: ConfirmationDeps['containers'];
-  readonly #now: () => number;
+  readonly #nowSeconds: () => number;
   #owned = CpuSet.EMPTY;
   #freed: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
   #dueAt = Number.POSITIVE_INFINITY;
 
-  constructor({ containers, now }: ConfirmationDeps) {
+  constructor({ containers, nowSeconds }: ConfirmationDeps) {
     this.#containers = containers;
-    this.#now = now;
+    this.#nowSeconds = nowSeconds;
   }
 
-  see(view: AssignmentsView): void {
+  observe(view: AssignmentsView): void {
     const released = this.#owned.minus(view.owned);
     this.#owned = view.owned;
-    this.#freed = this.#freed.filter(({ until }) => until > this.#now());
+    this.#freed = this.#freed.filter(({ until }) => until > this.#nowSeconds());
     if (released.isEmpty) return;
-    this.#freed = [...this.#freed, { cpus: released, until: this.#now() + UNCONFIRMED_SECONDS * 1000 }];
+    this.#freed = [...this.#freed, { cpus: released, until: this.#nowSeconds() + UNCONFIRMED_SECONDS }];
   }
 
   /** Those of the CPUs that a running container is confined to; or, if unknown, that had an owner recently. */
   stillUsed(cpus: CpuSet, view: AssignmentsView): CpuSet {
     const running = this.#containers();
-    const busy = running === undefined ? unionOf(this.#freed.map((one) => one.cpus)) : confinedTo(cpus, running, view);
+    const busy =
+      running === undefined ? unionOf(this.#freed.map((release) => release.cpus)) : confinedTo(cpus, running, view);
     const stillUsed = busy.intersect(cpus);
-    this.#dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : this.#now() + RECHECK_SECONDS * 1000;
+    this.#dueAt = stillUsed.isEmpty ? Number.POSITIVE_INFINITY : this.#nowSeconds() + RECHECK_SECONDS;
     return stillUsed;
   }
 
   isDue(): boolean {
-    return this.#dueAt <= this.#now();
+    return this.#dueAt <= this.#nowSeconds();
   }
 }
 

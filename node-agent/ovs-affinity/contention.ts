@@ -10,25 +10,25 @@ const QUIET_SECONDS = 600;
  * Owner: the passes. Age: of the last displacement. End: `contended` after the quiet time without a displacement.
  */
 export class Contention {
-  readonly #nowMilliseconds: () => number;
-  #lastMilliseconds = Number.NEGATIVE_INFINITY;
+  readonly #nowSeconds: () => number;
+  #lastDisplacedAt = Number.NEGATIVE_INFINITY;
   #isRepeated = false;
 
-  /** @param nowMilliseconds monotonic */
-  constructor(nowMilliseconds: () => number) {
-    this.#nowMilliseconds = nowMilliseconds;
+  /** @param nowSeconds monotonic */
+  constructor(nowSeconds: () => number) {
+    this.#nowSeconds = nowSeconds;
   }
 
   /** Call it after each pass with the number of threads that another process had moved since the last pass. */
   note(displaced: number): void {
     if (displaced === 0) return;
     this.#isRepeated = this.mode !== 'clear';
-    this.#lastMilliseconds = this.#nowMilliseconds();
+    this.#lastDisplacedAt = this.#nowSeconds();
   }
 
   /** While `contended`, threads are only moved off owned CPUs; other settings of the other process stay. */
   get mode(): 'clear' | 'suspected' | 'contended' {
-    const seconds = (this.#nowMilliseconds() - this.#lastMilliseconds) / 1000;
+    const seconds = this.#nowSeconds() - this.#lastDisplacedAt;
     if (this.#isRepeated && seconds < QUIET_SECONDS) return 'contended';
     return !this.#isRepeated && seconds < REPEAT_SECONDS ? 'suspected' : 'clear';
   }

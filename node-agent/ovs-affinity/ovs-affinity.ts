@@ -58,7 +58,7 @@ export class OvsAffinity {
     this.#switch = new OvsProcesses(deps);
     this.#reporting = new AffinityReporting(deps);
     this.#targets = new Targets(deps, () => this.#guard.wrap(() => this.#pass(performance.now(), true))());
-    this.#contention = new Contention(deps.now);
+    this.#contention = new Contention(deps.nowSeconds);
     this.#enablerProblems = new ProblemLog(deps.log, { file: deps.enablerFile });
     this.#restoreProblems = new ProblemLog(deps.log);
   }

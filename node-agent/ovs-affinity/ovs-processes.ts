@@ -34,7 +34,7 @@ const VACATE_POLL_SECONDS = 0.02;
 const MAX_NAMED_THREADS = 8;
 
 /** Threads stayed on CPUs for longer than a container's start may be delayed. */
-export class VacateError extends PlumblineError {
+class VacateError extends PlumblineError {
   constructor(cpus: CpuSet, staying: readonly string[]) {
     super('vacate', `Open vSwitch does not leave CPUs ${cpus.brief}: ${staying.join(', ')}`);
   }
@@ -131,24 +131,26 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
 
   snapshot(): OvsSnapshot {
     this.#refresh();
-    const threads = new Map(this.#processAffinities.map((one) => [one, one.snapshot()] as const));
+    const threads = new Map(
+      this.#processAffinities.map((processAffinity) => [processAffinity, processAffinity.snapshot()] as const),
+    );
     return { pmdCpus: this.pmdCpus(), threads };
   }
 
   pmdCpus(): CpuSet {
-    return unionOf(this.#processAffinities.map((one) => one.pmdCpus()));
+    return unionOf(this.#processAffinities.map((processAffinity) => processAffinity.pmdCpus()));
   }
 
   apply(target: CpuTarget, snapshot: OvsSnapshot): SwitchResult {
     const unmanaged = this.unmanaged();
-    const unsaved = this.#savedMasks.remember(this.#processAffinities);
+    const unsaved = this.#savedMasks.save(this.#processAffinities);
     if ('only' in target && !target.only.intersects(this.#machine))
       return { moved: 0, displaced: 0, problems: [...unmanaged, ...unsaved, nowhereToGo(target.only)] };
     let results = this.#pass(target, snapshot);
     // A CPU that has gone offline since looks like one that the kernel withholds.
     if (results.some(isTroubled) && this.seeMachine()) results = this.#pass(target);
     // A daemon that has ended its start has other original masks.
-    const problems = [...unmanaged, ...this.#savedMasks.remember(this.#processAffinities)];
+    const problems = [...unmanaged, ...this.#savedMasks.save(this.#processAffinities)];
     const isSameMachine = this.#machine.equals(this.#passedOn);
     this.#passedOn = this.#machine;
     if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
@@ -162,22 +164,26 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
   }
 
   #pass(target: CpuTarget, snapshot?: OvsSnapshot): ProcessResult[] {
-    return this.#processAffinities.map((one) => ({
-      process: one.process,
-      ...one.apply(target, snapshot?.threads.get(one)),
+    return this.#processAffinities.map((processAffinity) => ({
+      process: processAffinity.process,
+      ...processAffinity.apply(target, snapshot?.threads.get(processAffinity)),
     }));
   }
 
   /** Whether the daemons, their saved masks and a sixth of the threads, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
-    if (this.#unreadable !== undefined || !this.#finder.isAsFound() || !this.#savedMasks.isAsTold) return false;
+    if (this.#unreadable !== undefined || !this.#finder.isAsFound() || !this.#savedMasks.isProblemReported)
+      return false;
     return this.#processAffinities.every((processAffinity) => processAffinity.isAsLeft());
   }
 
   restore(): SwitchResult {
     this.#refresh();
     const problems = this.#savedMasks.recall(this.#processAffinities);
-    const results = this.#processAffinities.map((one) => ({ process: one.process, ...one.restore() }));
+    const results = this.#processAffinities.map((processAffinity) => ({
+      process: processAffinity.process,
+      ...processAffinity.restore(),
+    }));
     this.#forgetMetrics();
     return this.#restored(results, problems);
   }
@@ -200,7 +206,10 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
   }
 
   get isRestored(): boolean {
-    return this.#savedMasks.isEmpty && this.#processAffinities.every((one) => one.originalMasks === undefined);
+    return (
+      this.#savedMasks.isEmpty &&
+      this.#processAffinities.every((processAffinity) => processAffinity.originalMasks === undefined)
+    );
   }
 
   leave(): void {
@@ -216,8 +225,8 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
     const started = performance.now();
     for (;;) {
       this.#refresh();
-      this.#savedMasks.remember(this.#processAffinities);
-      const staying = this.#processAffinities.flatMap((one) => leave(one, cpus, otherwise));
+      this.#savedMasks.save(this.#processAffinities);
+      const staying = this.#processAffinities.flatMap((processAffinity) => leave(processAffinity, cpus, otherwise));
       if (this.#unreadable !== undefined) staying.push(this.#unreadable.text);
       const seconds = (performance.now() - started) / 1000;
       if (staying.length === 0) return this.#metrics.vacateSeconds.observe(seconds);
@@ -228,7 +237,10 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
 
   describe(): SwitchProcess<OvsProcess['name']>[] {
     this.#refresh();
-    return this.#processAffinities.map((one) => ({ ...one.process, threads: one.describe() }));
+    return this.#processAffinities.map((processAffinity) => ({
+      ...processAffinity.process,
+      threads: processAffinity.describe(),
+    }));
   }
 
   get isStarting(): boolean {

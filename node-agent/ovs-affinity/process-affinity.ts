@@ -36,7 +36,7 @@ export interface ProcessAffinityDeps {
   /** The online CPUs of this machine: the kernel shows masks without the others. */
   readonly machine: () => CpuSet;
   /** Monotonic milliseconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** Maximum rounds of one pass to find threads that start while it runs; a round without new threads ends the pass. */
@@ -80,11 +80,11 @@ export class ProcessAffinity {
     this.#deps = deps;
     this.#threadMover = new ThreadMover(deps.affinity);
     if (name !== 'ovs-vswitchd' || role !== 'daemon') return;
-    this.#pmdFinder = new PmdFinder(pid, deps.threads, deps.now);
-    this.#start = new DaemonStart(pid, this.#threadMover, deps.now);
+    this.#pmdFinder = new PmdFinder(pid, deps.threads, deps.nowSeconds);
+    this.#start = new DaemonStart(pid, this.#threadMover, deps.nowSeconds);
   }
 
-  /** The masks that `remember` recorded or received. */
+  /** The masks that `adoptMasks` recorded or received. */
   get originalMasks(): OriginalMasks | undefined {
     return this.#originalMasks;
   }
@@ -165,7 +165,7 @@ export class ProcessAffinity {
       if (fresh.length === 0 || moved === 0) break;
     }
     this.#threadMover.forgetOthers(now.tids);
-    for (const tid of now.pmd) this.#threadMover.see(tid);
+    for (const tid of now.pmd) this.#threadMover.observe(tid);
     return this.#result(done.size, moved);
   }
 
@@ -184,11 +184,11 @@ export class ProcessAffinity {
     if (now === undefined || this.#unreadable !== undefined) return false;
     this.#identity = now.identity;
     if (now.count !== tids.length || (before !== undefined && before !== now.identity)) return false;
-    if (!this.#threadMover.isAsSeen(pid)) return false;
+    if (!this.#threadMover.isUnchanged(pid)) return false;
     for (let i = 0; i < Math.ceil(tids.length / CHECKS_FOR_ALL); i++) {
       this.#cursor = (this.#cursor + 1) % tids.length;
       const tid = tids[this.#cursor];
-      if (tid !== undefined && tid !== pid && !this.#threadMover.isAsSeen(tid)) return false;
+      if (tid !== undefined && tid !== pid && !this.#threadMover.isUnchanged(tid)) return false;
     }
     return true;
   }
@@ -199,7 +199,7 @@ export class ProcessAffinity {
   }
 
   /** Records the current masks, if they can be read, or uses the given ones. Call it before `apply`. */
-  remember(masks?: OriginalMasks): void {
+  adoptMasks(masks?: OriginalMasks): void {
     this.#mode = 'managed';
     this.#originalMasks = masks;
     if (masks === undefined && this.#readAllThreads())
@@ -217,7 +217,7 @@ export class ProcessAffinity {
   #currentMasks(): OriginalMasks | undefined {
     const { pid } = this.process;
     // Seen: what a daemon that starts gives it back before the first pass is noticed there (DaemonStart).
-    const main = this.#threadMover.see(pid);
+    const main = this.#threadMover.observe(pid);
     if (main === undefined) return undefined;
     const odd = ordinary(this.#last).flatMap((tid) => {
       const cpus = this.#threadMover.current(tid);
@@ -259,7 +259,7 @@ export class ProcessAffinity {
     return tids.flatMap((tid) => {
       const allowed = this.#threadMover.current(tid);
       if (allowed === undefined) return [];
-      const note = pmd.has(tid) ? 'pmd' : this.#threadMover.noteOf(tid);
+      const note = pmd.has(tid) ? 'pmd' : this.#threadMover.refusalOf(tid);
       const name = unlessUnreadable(() => this.#deps.threads.name(this.process.pid, tid), undefined);
       return [{ tid, name: name ?? '', allowed, note }];
     });

@@ -62,8 +62,8 @@ export class AffinityReporting {
   /** Seconds since the kubelet's write, if it was an assignment: it shrinks the pool, then records the owner. */
   #sinceAssigned({ free, owned }: AssignmentsView): number | undefined {
     const last = this.#lastView;
-    const taken = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);
-    const isNew = taken || (last !== undefined && !owned.isSubsetOf(last.owned));
+    const hasShrunk = last?.free !== undefined && free !== undefined && !last.free.isSubsetOf(free);
+    const isNew = hasShrunk || (last !== undefined && !owned.isSubsetOf(last.owned));
     this.#lastView = { free, owned };
     const written = isNew ? this.#deps.assignedAt() : undefined;
     return written === undefined ? undefined : Math.max(0, (Date.now() - written) / 1000);
@@ -82,7 +82,7 @@ export class AffinityReporting {
     }
     this.#durations.begin('');
     for (const { cause } of problems) {
-      if (!before.some((one) => one.cause === cause)) metrics.ovsErrors.inc({ cause });
+      if (!before.some((problem) => problem.cause === cause)) metrics.ovsErrors.inc({ cause });
     }
     log.warn({ reasons: texts }, 'OVS affinity incomplete');
     const contended = problems.filter(({ cause }) => cause === FOREIGN_WRITER);
@@ -125,7 +125,7 @@ export interface AffinityEventsDeps {
   readonly recorder: EventRecorder;
   readonly nodeName: string;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** Events on the Node. Owner: the duty. Age and end: a message is remembered for ten minutes, and the newest 128. */
@@ -165,7 +165,7 @@ export class AffinityEvents {
   }
 
   #warn(reason: string, whole: string): void {
-    const now = this.#deps.now();
+    const now = this.#deps.nowSeconds();
     const message = cut(whole, MAX_CHARACTERS);
     const key = `${reason} ${message.replaceAll(/\d+/g, '#')}`;
     for (const [oldKey, at] of this.#announced) if (now - at >= REPEAT_SECONDS) this.#announced.delete(oldKey);

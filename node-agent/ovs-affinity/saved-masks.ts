@@ -53,13 +53,13 @@ export class SavedMasks {
   readonly #deps: SavedMasksDeps;
   readonly #file: StateFile<readonly SavedProcess[]>;
   /** Until the masks have been restored. */
-  #lost: AffinityProblem | undefined;
+  #lossProblem: AffinityProblem | undefined;
   /** Whether any process has been remembered. A process first seen later started in the meantime, on its own CPUs. */
   #hasMet = false;
   /** Whether saved masks were read after the start of the duty, and no process has them yet. */
   #isLate = false;
-  /** The file's problem in the last answer of `remember` or `recall`. */
-  #told: string | undefined;
+  /** The file's problem in the last answer of `save` or `recall`. */
+  #reportedProblem: string | undefined;
   #onLate: (() => void) | undefined;
 
   constructor(deps: SavedMasksDeps) {
@@ -83,12 +83,12 @@ export class SavedMasks {
   }
 
   #loaded(): void {
-    const { lost } = this.#file;
-    if (lost !== undefined) {
+    const { loss } = this.#file;
+    if (loss !== undefined) {
       const text =
-        `${lost}: the original masks are lost. If the feature is turned off, threads get the CPUs of the machine’s ` +
+        `${loss}: the original masks are lost. If the feature is turned off, threads get the CPUs of the machine’s ` +
         `first process (${this.#deps.unconfined().brief}); restart Open vSwitch to get the CPUs of its unit`;
-      this.#lost = { cause: 'masks-file', text };
+      this.#lossProblem = { cause: 'masks-file', text };
     }
     if (this.#onLate === undefined) return;
     this.#isLate = true;
@@ -105,12 +105,12 @@ export class SavedMasks {
   }
 
   /** False when the file's state has changed since: it was written or read at last, or its error is another. */
-  get isAsTold(): boolean {
-    return this.#file.problem === this.#told;
+  get isProblemReported(): boolean {
+    return this.#file.problem === this.#reportedProblem;
   }
 
   /** Saves the masks that are not saved yet. @returns masks that are lost, unknown or not on the disk */
-  remember(processAffinities: readonly ProcessAffinity[]): readonly AffinityProblem[] {
+  save(processAffinities: readonly ProcessAffinity[]): readonly AffinityProblem[] {
     this.#adoptLate(processAffinities);
     const before = this.processes;
     const isRemembered = (masks: OriginalMasks | undefined) =>
@@ -118,13 +118,13 @@ export class SavedMasks {
     if (processAffinities.every(({ originalMasks }) => isRemembered(originalMasks))) return this.#problems();
     for (const processAffinity of processAffinities) {
       if (processAffinity.originalMasks === undefined)
-        processAffinity.remember(savedMasksOf(processAffinity.process, processAffinities, before) ?? this.#assumed());
+        processAffinity.adoptMasks(savedMasksOf(processAffinity.process, processAffinities, before) ?? this.#assumed());
     }
     const remembered = processAffinities.flatMap(({ process, originalMasks }) =>
       originalMasks === undefined ? [] : [{ ...process, originalMasks }],
     );
     // A monitor is not found while its daemon is down. Keep its masks for the next daemon.
-    const others = this.#alive().filter(({ pid }) => !remembered.some((one) => one.pid === pid));
+    const others = this.#alive().filter(({ pid }) => !remembered.some((process) => process.pid === pid));
     this.#set([...remembered, ...others]);
     this.#hasMet = true;
     return this.#problems();
@@ -136,7 +136,7 @@ export class SavedMasks {
     for (const processAffinity of processAffinities) {
       if (processAffinity.originalMasks !== undefined) continue;
       const masks = savedMasksOf(processAffinity.process, processAffinities, this.processes) ?? this.#assumed();
-      if (masks !== undefined) processAffinity.remember(masks);
+      if (masks !== undefined) processAffinity.adoptMasks(masks);
     }
     return this.#problems();
   }
@@ -147,7 +147,7 @@ export class SavedMasks {
       restored.some((process) => process.pid === pid && process.start === start);
     const remaining = this.#alive().filter((process) => !isRestored(process));
     this.#set(remaining);
-    if (remaining.length === 0) this.#lost = undefined;
+    if (remaining.length === 0) this.#lossProblem = undefined;
   }
 
   #set(processes: readonly SavedProcess[]): void {
@@ -159,7 +159,7 @@ export class SavedMasks {
   }
 
   #assumed(): OriginalMasks | undefined {
-    return this.#lost === undefined || this.#hasMet ? undefined : { main: this.#deps.unconfined(), odd: [] };
+    return this.#lossProblem === undefined || this.#hasMet ? undefined : { main: this.#deps.unconfined(), odd: [] };
   }
 
   #adoptLate(processAffinities: readonly ProcessAffinity[]): void {
@@ -167,14 +167,14 @@ export class SavedMasks {
     this.#isLate = false;
     for (const processAffinity of processAffinities) {
       const masks = savedMasksOf(processAffinity.process, processAffinities, this.processes);
-      if (masks !== undefined) processAffinity.remember(masks);
+      if (masks !== undefined) processAffinity.adoptMasks(masks);
     }
   }
 
   #problems(): readonly AffinityProblem[] {
     const { mode, problem } = this.#file;
-    this.#told = problem;
-    const problems = this.#lost === undefined ? [] : [this.#lost];
+    this.#reportedProblem = problem;
+    const problems = this.#lossProblem === undefined ? [] : [this.#lossProblem];
     if (problem === undefined) return problems;
     const text =
       mode === 'unread'

@@ -82,7 +82,7 @@ export class Targets {
 
   /** Keeps the CPUs clear from now on. They return like any others: after the delay, and only without an owner. */
   vacate(cpus: CpuSet): void {
-    this.#vacated = [...this.#vacated, { cpus, until: this.#deps.now() + VACATED_SECONDS * 1000 }];
+    this.#vacated = [...this.#vacated, { cpus, until: this.#deps.nowSeconds() + VACATED_SECONDS }];
     this.#lastTarget = this.#lastTarget?.minus(cpus);
   }
 
@@ -96,7 +96,7 @@ export class Targets {
 
   /** Whether the target has changed merely because time has passed. */
   isDue(): boolean {
-    return this.#confirmation.isDue() || this.#vacated.some(({ until }) => until <= this.#deps.now());
+    return this.#confirmation.isDue() || this.#vacated.some(({ until }) => until <= this.#deps.nowSeconds());
   }
 
   get lastTarget(): CpuSet | undefined {
@@ -126,8 +126,10 @@ export class Targets {
   }
 
   #refresh(view: AssignmentsView): void {
-    this.#vacated = this.#vacated.filter(({ cpus, until }) => until > this.#deps.now() && !cpus.isSubsetOf(view.owned));
-    this.#confirmation.see(view);
+    this.#vacated = this.#vacated.filter(
+      ({ cpus, until }) => until > this.#deps.nowSeconds() && !cpus.isSubsetOf(view.owned),
+    );
+    this.#confirmation.observe(view);
     this.#heldBack = view.holds;
   }
 

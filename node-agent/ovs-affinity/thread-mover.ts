@@ -19,7 +19,7 @@ export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;
 export class ThreadMover {
   readonly #affinity: ThreadAffinity;
   readonly #settled = new Map<number, Settled>();
-  readonly #seen = new Map<number, CpuSet>();
+  readonly #observed = new Map<number, CpuSet>();
   #displaced = 0;
 
   constructor(affinity: ThreadAffinity) {
@@ -30,20 +30,20 @@ export class ThreadMover {
     return allowedOf(this.#affinity, tid);
   }
 
-  see(tid: number): CpuSet | undefined {
+  observe(tid: number): CpuSet | undefined {
     const mask = this.current(tid);
-    if (mask !== undefined) this.#seen.set(tid, mask);
+    if (mask !== undefined) this.#observed.set(tid, mask);
     return mask;
   }
 
-  lastSeen(tid: number): CpuSet | undefined {
-    return this.#seen.get(tid);
+  lastObserved(tid: number): CpuSet | undefined {
+    return this.#observed.get(tid);
   }
 
   /** @returns whether the thread's mask changed */
   move(tid: number, targetOf: TargetOf): boolean {
-    const left = this.#seen.get(tid);
-    const mask = this.see(tid);
+    const left = this.#observed.get(tid);
+    const mask = this.observe(tid);
     if (mask === undefined) return false;
     const target = targetOf(mask, tid);
     const effective = mask.equals(target) ? mask : this.#put(tid, mask, target);
@@ -66,7 +66,7 @@ export class ThreadMover {
       if (error.code !== 'ESRCH') this.#settled.set(tid, { target, effective: mask, refused: error.code });
       return mask;
     }
-    const effective = this.see(tid) ?? target;
+    const effective = this.observe(tid) ?? target;
     if (!effective.equals(target)) this.#settled.set(tid, { target, effective });
     return effective;
   }
@@ -89,16 +89,16 @@ export class ThreadMover {
     return count;
   }
 
-  isAsSeen(tid: number): boolean {
+  isUnchanged(tid: number): boolean {
     const mask = this.current(tid);
-    const before = this.#seen.get(tid);
+    const before = this.#observed.get(tid);
     return mask === undefined || before === undefined ? mask === before : mask.equals(before);
   }
 
   forgetOthers(tids: readonly number[]): void {
-    if (this.#seen.size <= tids.length && this.#settled.size === 0) return;
+    if (this.#observed.size <= tids.length && this.#settled.size === 0) return;
     const alive = new Set(tids);
-    for (const threads of [this.#settled, this.#seen])
+    for (const threads of [this.#settled, this.#observed])
       for (const tid of threads.keys()) if (!alive.has(tid)) threads.delete(tid);
   }
 
@@ -107,7 +107,7 @@ export class ThreadMover {
     return { clipped: this.#settled.size - errors.length, errors };
   }
 
-  noteOf(tid: number): string | undefined {
+  refusalOf(tid: number): string | undefined {
     const answer = this.#settled.get(tid);
     return answer === undefined ? undefined : (answer.refused ?? 'clipped');
   }
@@ -124,32 +124,32 @@ const START_SECONDS = 60;
 export class DaemonStart {
   readonly #pid: number;
   readonly #threadMover: ThreadMover;
-  readonly #now: () => number;
+  readonly #nowSeconds: () => number;
   readonly #firstSeen: number;
   #isOver = false;
 
-  constructor(pid: number, threadMover: ThreadMover, now: () => number) {
+  constructor(pid: number, threadMover: ThreadMover, nowSeconds: () => number) {
     this.#pid = pid;
     this.#threadMover = threadMover;
-    this.#now = now;
-    this.#firstSeen = now();
+    this.#nowSeconds = nowSeconds;
+    this.#firstSeen = nowSeconds();
   }
 
   /** @returns from the remembered masks, those after the start */
   masksAfter(masks: OriginalMasks | undefined): OriginalMasks | undefined {
-    const left = this.#threadMover.lastSeen(this.#pid);
+    const left = this.#threadMover.lastObserved(this.#pid);
     if (this.#isOver || masks === undefined || left === undefined) return masks;
     const mask = this.#threadMover.current(this.#pid);
     if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return masks;
     this.#isOver = true;
-    if (this.#now() - this.#firstSeen > START_SECONDS * 1000) return masks;
-    this.#threadMover.see(this.#pid);
+    if (this.#nowSeconds() - this.#firstSeen > START_SECONDS) return masks;
+    this.#threadMover.observe(this.#pid);
     return mask.equals(masks.main) ? masks : { ...masks, main: mask };
   }
 }
 
-/** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
-const NAME_FINAL_MILLISECONDS = 1000;
+/** Seconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
+const NAME_FINAL_SECONDS = 1;
 
 /**
  * Finds the poll mode driver threads of an ovs-vswitchd, which OVS pins itself, by their names: pmd-c<core>/id:<n>.
@@ -160,28 +160,31 @@ const NAME_FINAL_MILLISECONDS = 1000;
 export class PmdFinder {
   readonly #pid: number;
   readonly #threads: Pick<Threads, 'name'>;
-  readonly #now: () => number;
-  readonly #seen = new Map<number, { readonly first: number; readonly isPmd: boolean; readonly isFinal: boolean }>();
+  readonly #nowSeconds: () => number;
+  readonly #observed = new Map<
+    number,
+    { readonly first: number; readonly isPmd: boolean; readonly isFinal: boolean }
+  >();
 
-  constructor(pid: number, threads: Pick<Threads, 'name'>, now: () => number) {
+  constructor(pid: number, threads: Pick<Threads, 'name'>, nowSeconds: () => number) {
     this.#pid = pid;
     this.#threads = threads;
-    this.#now = now;
+    this.#nowSeconds = nowSeconds;
   }
 
   /** @throws UnreadableError */
   find(tids: readonly number[]): ReadonlySet<number> {
-    const seen = this.#seen;
+    const seen = this.#observed;
     const alive = new Set(tids);
     for (const tid of seen.keys()) if (!alive.has(tid)) seen.delete(tid);
-    const at = this.#now();
+    const at = this.#nowSeconds();
     const pmd = new Set<number>();
     for (const tid of tids) {
       let entry = seen.get(tid);
       if (entry?.isFinal !== true) {
         const isPmd = /^pmd-c\d/.test(this.#threads.name(this.#pid, tid) ?? '');
         const first = entry?.first ?? at;
-        entry = { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_MILLISECONDS };
+        entry = { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_SECONDS };
         seen.set(tid, entry);
       }
       if (entry.isPmd) pmd.add(tid);

@@ -20,7 +20,7 @@ const MAX_CONDITION_CHARACTERS = 4096;
 const MAX_REPORT_CHARACTERS = 1024 * 1024;
 
 /** The host cannot be reported: without the parts that exceed a limit, the report would be false. */
-export class ReportLimitError extends PlumblineError {
+class ReportLimitError extends PlumblineError {
   constructor(problem: string) {
     super('report-limit', `cannot report the node: its NodeTopology has no room for it: ${problem}`);
   }

@@ -15,18 +15,18 @@ export interface GuestParts {
   readonly threads: Pick<Threads, 'list' | 'name' | 'has'>;
   readonly processes: typeof procProcesses;
   /** Monotonic milliseconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** Facts about processes from /proc; undefined for one that has ended. `identity` is cheaper than `start`. */
 export const procProcesses = { name: commOf, start: (pid: number) => startOf(pid), identity: identityOf };
 
-/** Milliseconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
-const NAME_FINAL_MILLISECONDS = 1000;
+/** Seconds after which a thread's name is final: it inherits its parent's name and sets its own at once. */
+const NAME_FINAL_SECONDS = 1;
 /** Maximum processes of a launcher that may be its QEMU: libvirt has one or two at a time. */
 const MAX_GUESTS = 4;
-/** Milliseconds within which a name is not read again: a guest that was just found is read once more. */
-const RECENT_MILLISECONDS = 100;
+/** Seconds within which a name is not read again: a guest that was just found is read once more. */
+const RECENT_SECONDS = 0.1;
 
 const ESRCH = 3;
 
@@ -110,7 +110,7 @@ export class QemuGuest {
 
   /** @throws UnreadableError */
   list(): GuestThread[] {
-    const at = this.#parts.now();
+    const at = this.#parts.nowSeconds();
     const tids = this.#parts.threads.list(this.pid);
     const named = this.#namedThreads;
     if (named.size > tids.length) {
@@ -132,9 +132,7 @@ export class QemuGuest {
   #nameOf(tid: number, at: number): NamedThread | undefined {
     const before = this.#namedThreads.get(tid);
     const isSettled =
-      before?.role.kind !== 'emulator' ||
-      at - before.first >= NAME_FINAL_MILLISECONDS ||
-      at - before.read < RECENT_MILLISECONDS;
+      before?.role.kind !== 'emulator' || at - before.first >= NAME_FINAL_SECONDS || at - before.read < RECENT_SECONDS;
     if (before !== undefined && isSettled) return before;
     const name = this.#parts.threads.name(this.pid, tid);
     if (name === undefined) return undefined;

@@ -32,7 +32,7 @@ export interface LauncherView {
 
 export interface LauncherPinningParts extends GuestParts {
   readonly tree: CgroupTree;
-  readonly record: Pick<PinRecord, 'scope' | 'remember' | 'forget'>;
+  readonly record: Pick<PinRecord, 'forget' | 'save' | 'scope'>;
 }
 
 interface Running {
@@ -118,15 +118,14 @@ export class LauncherPinning {
   }
 
   #masksOf(podUID: string, path: string, { pid, start, affinity }: QemuGuest): MaskPinning {
-    const { tree, record, now } = this.#parts;
+    const { tree, record, nowSeconds } = this.#parts;
     return new MaskPinning({
       affinity,
       tree,
       path,
-      now,
+      nowSeconds,
       scopeBefore: record.scope(podUID, { pid, start }),
-      remember: (scope) =>
-        scope === undefined ? record.forget(podUID) : record.remember({ podUID, pid, start, scope }),
+      saveScope: (scope) => (scope === undefined ? record.forget(podUID) : record.save({ podUID, pid, start, scope })),
     });
   }
 }

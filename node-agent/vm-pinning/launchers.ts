@@ -39,7 +39,7 @@ export function nodeLauncherOf(pod: z.infer<typeof launcherPodSchema>): Launcher
   const recognized = recognizeLauncher(pod);
   const { uid, namespace, name } = pod.metadata;
   if (recognized.kind !== 'launcher' || uid === undefined || namespace === undefined || name === undefined) return;
-  const status = pod.status?.containerStatuses?.find((one) => one.name === COMPUTE);
+  const status = pod.status?.containerStatuses?.find((containerStatus) => containerStatus.name === COMPUTE);
   return {
     uid,
     namespace,
@@ -77,6 +77,6 @@ export function watchLaunchers({ client, nodeName, onChange, log }: LauncherWatc
     budget: new TenantBudget(MAX_BYTES),
     onChange,
     log,
-    now: monotonicSeconds,
+    nowSeconds: monotonicSeconds,
   });
 }

@@ -17,18 +17,18 @@ export interface MaskOutcome {
 }
 
 /** Milliseconds in which the number of vCPU threads may be wrong: they appear one after the other. */
-const STARTING_MILLISECONDS = 2000;
+const STARTING_SECONDS = 2;
 /** The kernel's masks consist of longs; masks of whole longs need no copy. */
 const WORDS_PER_LONG = 2;
 
 export interface MaskPinningParts extends HousekeepingParts {
   /** Monotonic milliseconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
   readonly path: string;
   /** The threads that an earlier agent had pinned. */
   readonly scopeBefore: PinnedScope | undefined;
   /** Called before threads are moved, and with undefined after they have been moved back. */
-  readonly remember: (scope: PinnedScope | undefined) => void;
+  readonly saveScope: (scope: PinnedScope | undefined) => void;
 }
 
 const isVcpu = ({ role }: GuestThread) => role.kind === 'vcpu';
@@ -52,7 +52,7 @@ export class MaskPinning {
   #hasPinned: boolean;
   /** Whether threads have been moved back since they were last pinned. */
   #isReleased = false;
-  /** Monotonic milliseconds; undefined while the number of vCPU threads is right. */
+  /** Monotonic seconds; undefined while the number of vCPU threads is right. */
   #unsettledSince: number | undefined;
 
   constructor(parts: MaskPinningParts) {
@@ -81,15 +81,15 @@ export class MaskPinning {
     const moved = this.#scope === undefined ? 0 : this.#giveBack(threads, container);
     this.#scope = undefined;
     this.#hasPinned = false;
-    this.#parts.remember(undefined);
+    this.#parts.saveScope(undefined);
     return moved;
   }
 
   #isUnsettled(reason: string): boolean {
     if (reason !== 'Threads') return false;
-    const now = this.#parts.now();
+    const now = this.#parts.nowSeconds();
     this.#unsettledSince ??= now;
-    return now - this.#unsettledSince < STARTING_MILLISECONDS;
+    return now - this.#unsettledSince < STARTING_SECONDS;
   }
 
   #isInScope(thread: GuestThread): boolean {
@@ -157,7 +157,7 @@ export class MaskPinning {
   #hold(scope: PinnedScope): void {
     this.#scope = scope;
     this.#isReleased = false;
-    this.#parts.remember(scope);
+    this.#parts.saveScope(scope);
   }
 
   #pinVcpus(vcpus: readonly GuestThread[], pins: readonly VcpuPin[]) {

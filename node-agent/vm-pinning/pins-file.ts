@@ -78,7 +78,7 @@ export class PinRecord {
   }
 
   /** Call it before moving the first thread. */
-  remember(guest: PinnedGuest): void {
+  save(guest: PinnedGuest): void {
     if (this.scope(guest.podUID, guest) === guest.scope) return;
     const guests = this.#running();
     guests.set(guest.podUID, guest);

@@ -1,5 +1,5 @@
 import { nodeTarget } from '../../kube/events.ts';
-import { MAX_PINNING_MESSAGE, type PinningState } from '../../kube/node-topology.ts';
+import { MAX_PINNING_MESSAGE_CHARACTERS, type PinningState } from '../../kube/node-topology.ts';
 import type { OneVm, VmStatus } from '../../model/agent-status.ts';
 import { type Overlap, overlaps } from '../../model/cpu-mask/host-pins.ts';
 import { briefMask, entryOf, formatMask, isForWholeVm } from '../../model/cpu-mask/mask.ts';
@@ -187,7 +187,7 @@ function stateOf({ launcher, mask, threads }: LauncherView): PinningState | unde
     state,
     vcpus: threads.filter(({ role }) => role.kind === 'vcpu').length,
     ...(reason === undefined ? {} : { reason }),
-    ...(message === undefined ? {} : { message: message.slice(0, MAX_PINNING_MESSAGE) }),
+    ...(message === undefined ? {} : { message: message.slice(0, MAX_PINNING_MESSAGE_CHARACTERS) }),
   };
 }
 

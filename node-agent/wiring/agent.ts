@@ -26,7 +26,7 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const { kubeconfig, nodeName } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, MAX_CONNECTIONS);
-  const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, now: monotonicSeconds });
+  const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, nowSeconds: monotonicSeconds });
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
   const metrics = createAgentMetrics(registry);
   const failures = new Failures();

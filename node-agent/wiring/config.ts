@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { leaseTimingFault } from '../../model/lease/timing.ts';
-import { AGENT, DPU_LEASE_NAMESPACE } from '../../model/names.ts';
+import { AGENT } from '../../model/names.ts';
 import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
+import { DPU_FLAGS, dpuSettings } from '../../runtime/dpu-settings.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { gateFlags, gateSettings } from '../gate/settings.ts';
@@ -39,11 +40,9 @@ const schema = z.object({
   etcRoot: directory('/etc'),
   irqbalanceRundir: directory('/run/irqbalance'),
   cgroupRoot: directory('/sys/fs/cgroup'),
-  dpuLease: z.enum(['own', 'observe']).default('own'),
-  dpuLeaseNamespace: z.string().min(1).default(DPU_LEASE_NAMESPACE),
+  ...dpuSettings,
   dpuLeaseInterval: seconds.default(10),
   dpuLeaseDuration: seconds.default(40),
-  dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
   ...gateSettings,
   probeHost: z.string().default('127.0.0.1'),
   probePort: z.coerce.number().int().min(0).max(65_535).default(8082),
@@ -132,14 +131,7 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
       flag: '--cgroup-root <path>',
       help: 'mount point of the host’s cgroups, where it is mounted elsewhere',
     },
-    dpuLease: {
-      flag: '--dpu-lease <policy>',
-      help: 'own: keep the DPU’s lease; observe where OVN-Kubernetes writes it',
-    },
-    dpuLeaseNamespace: {
-      flag: '--dpu-lease-namespace <name>',
-      help: 'namespace of the lease that the DPU renews, where OVN-Kubernetes has another',
-    },
+    ...DPU_FLAGS,
     dpuLeaseInterval: {
       flag: '--dpu-node-lease-renew-interval <seconds>',
       help: 'interval at which the DPU renews its lease, the same as OVN-Kubernetes’; 0 turns the health check off',
@@ -147,10 +139,6 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     dpuLeaseDuration: {
       flag: '--dpu-node-lease-duration <seconds>',
       help: 'time without a renewal after which the DPU counts as dead; longer where its network to the API server is slow',
-    },
-    dpuUnknown: {
-      flag: '--dpu-unknown <policy>',
-      help: 'state of a DPU while the API server does not answer: ready, or not-ready where a pod without a network is worse than a pod that waits',
     },
     ...gateFlags,
     probeHost: {

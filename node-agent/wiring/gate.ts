@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
-import type { DpuWord, GateState } from '../../model/cni/decide.ts';
+import type { DpuWord, GateScope, GateState } from '../../model/cni/decide.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { cpusOfPod } from '../assignments/view.ts';
@@ -32,7 +32,7 @@ export function createGateDuties(parts: AgentParts, { assignments, vacate, healt
   const podResources = createPodResourcesClient(join(config.kubeletDir, POD_RESOURCES_SOCKET));
   const devices = new DeviceQuestions(podResources);
   const answers = new GateAnswers({
-    policy: { status: config.gateStatus === 'on', scope: config.gateScope, exempt: config.gateExempt },
+    policy: { status: config.gateStatus === 'on', scope: scopeOf(config), exempt: config.dpuExempt },
     dpu: () => health?.current(),
     cpusOf: (podUid) => (assignments === undefined ? CpuSet.EMPTY : cpusOfPod(assignments.readNow(), podUid)),
     vacate,
@@ -85,14 +85,17 @@ function keepState({ config }: AgentParts, file: StateFile<GateState>, health: H
   };
 }
 
+/** As the CNI plugin reads it. */
+const scopeOf = ({ dpuScope }: NodeAgentConfig): GateScope => (dpuScope === 'attached' ? 'device' : 'all');
+
 export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
   const readiness = dpu?.ready ? 'ready' : 'not-ready';
   return {
     dpu: dpu === undefined ? 'none' : readiness,
     reason: dpu?.reason ?? '',
     status: config.gateStatus === 'on',
-    scope: config.gateScope,
-    exempt: config.gateExempt,
+    scope: scopeOf(config),
+    exempt: config.dpuExempt,
     at: Math.floor(machineSeconds() * 1000),
   };
 }

@@ -38,7 +38,7 @@ export function createOvsDuty(
     affinity: createAffinity(),
     threads: procThreads,
     machine: new OnlineCpus().read,
-    now: () => performance.now(),
+    nowSeconds: monotonicSeconds,
     rundir,
     // The name contains the run directory, since one machine may run an agent for each of several.
     masksFile: join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`),
@@ -52,7 +52,7 @@ export function createOvsDuty(
     onPmdMask: networks.subscribe,
     assignments,
     assignedAt: () => resultOrNone(() => statSync(checkpoint).mtimeMs),
-    events: new AffinityEvents({ recorder: events, nodeName, now: monotonicSeconds }),
+    events: new AffinityEvents({ recorder: events, nodeName, nowSeconds: monotonicSeconds }),
     log,
     metrics,
   });
@@ -94,7 +94,7 @@ export function createVmPinningDuty(
     processes: procProcesses,
     tree: new CgroupTree(config.cgroupRoot),
     record: new PinRecord({ path, bootId: bootId(), startOf, log, onProblem: parts.unsaved.set }),
-    now: () => performance.now(),
+    nowSeconds: monotonicSeconds,
     launchers,
     onLaunchers: changes.subscribe,
     assignments,

@@ -23,7 +23,7 @@ type Architecture = (typeof ARCHITECTURES)[number];
 
 /** The architecture with this name in images (`amd64`) or in Node.js (`x64`); undefined for any other name. */
 export function architectureOf(name: string): Architecture | undefined {
-  return name === 'amd64' ? 'x64' : ARCHITECTURES.find((one) => one === name);
+  return name === 'amd64' ? 'x64' : ARCHITECTURES.find((architecture) => architecture === name);
 }
 
 const koffiPackages = (architecture: Architecture) => ['koffi', `@koromix/koffi-linux-${architecture}`] as const;
@@ -36,7 +36,7 @@ async function packagesOf(
   const inputs = JSON.parse(await readFile(join(dist, 'inputs.json'), 'utf8')) as Record<string, readonly string[]>;
   const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as Lock;
   const files = Object.entries(inputs)
-    .filter(([bundle]) => bundles.some((one) => bundle === one || bundle.startsWith(`${one}/`)))
+    .filter(([bundle]) => bundles.some((other) => bundle === other || bundle.startsWith(`${other}/`)))
     .flatMap(([, of]) => of);
   const paths = new Set(files.flatMap((file) => packageFolder(file) ?? []));
   if (native) for (const name of koffiPackages(architecture)) paths.add(`node_modules/${name}`);

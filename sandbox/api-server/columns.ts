@@ -20,7 +20,7 @@ const column = (name: string, value: string | TableColumn['cell'], priority = 0)
 const list = (value: JsonValue | undefined): JsonValue[] => (Array.isArray(value) ? value : []);
 
 const conditionOf = (object: KubeObject, type: string) => {
-  const condition = list(at(object, 'status', 'conditions')).find((one) => at(one, 'type') === type);
+  const condition = list(at(object, 'status', 'conditions')).find((candidate) => at(candidate, 'type') === type);
   return at(condition, 'status');
 };
 

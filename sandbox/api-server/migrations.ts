@@ -17,7 +17,9 @@ export function admitMigration(store: Store, type: ResourceType, created: KubeOb
   const vmi = store.get(collectionOf(VIRTUAL_MACHINE_INSTANCES), `${namespace}/${vmiName}`) as KubeVmi | undefined;
   if (vmi === undefined) throw notFoundError(VIRTUAL_MACHINE_INSTANCES, vmiName);
   if (['Failed', 'Succeeded'].includes(vmi.status?.phase ?? '')) throw refuse('Cannot migrate VMI in finalized state.');
-  const unable = vmi.status?.conditions?.find((one) => one.type === 'LiveMigratable' && one.status === 'False');
+  const unable = vmi.status?.conditions?.find(
+    (condition) => condition.type === 'LiveMigratable' && condition.status === 'False',
+  );
   if (unable !== undefined) {
     throw refuse(`Cannot migrate VMI, Reason: ${unable.reason}, Message: ${unable.message}`);
   }

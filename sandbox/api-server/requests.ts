@@ -75,9 +75,9 @@ export function readDryRun(query: URLSearchParams): boolean {
 
 export function readFieldValidation(query: URLSearchParams): FieldValidation | undefined {
   const value = query.get('fieldValidation') ?? '';
-  const validation = FIELD_VALIDATIONS.find((one) => one === value);
+  const validation = FIELD_VALIDATIONS.find((name) => name === value);
   if (value !== '' && validation === undefined) {
-    const values = FIELD_VALIDATIONS.map((one) => JSON.stringify(one)).join(', ');
+    const values = FIELD_VALIDATIONS.map((name) => JSON.stringify(name)).join(', ');
     throw badRequest(`fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: ${values}`);
   }
   return validation;

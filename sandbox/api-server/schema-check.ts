@@ -40,7 +40,7 @@ export function schemaFaults(
   const types = typesOf(schema);
   if (types.length > 0 && !types.some((type) => isOfType(value, type))) return fault('type', types.join(' or '));
   if (Array.isArray(allowed) && !allowed.includes(value))
-    return fault('enum', allowed.map((one) => JSON.stringify(one)).join(', '));
+    return fault('enum', allowed.map((member) => JSON.stringify(member)).join(', '));
   if (Array.isArray(value)) {
     if (!isRecord(items)) return [];
     return value.flatMap((item, index) => schemaFaults(item, items, components, `${path}[${index}]`));
@@ -68,7 +68,9 @@ export function causeOf({ kind, path: field, actual, expected }: SchemaFault): S
 function typesOf(schema: JsonRecord): string[] {
   if (schema['x-kubernetes-int-or-string'] === true) return ['integer', 'string'];
   const choices = [schema.oneOf, schema.anyOf].flatMap((list) => (Array.isArray(list) ? list : []));
-  return [schema, ...choices].flatMap((one) => (isRecord(one) && typeof one.type === 'string' ? [one.type] : []));
+  return [schema, ...choices].flatMap((choice) =>
+    isRecord(choice) && typeof choice.type === 'string' ? [choice.type] : [],
+  );
 }
 
 function typeOf(value: JsonValue): string {

@@ -91,7 +91,7 @@ export function assertAcceptsAnything({ headers: { accept = '*/*' } }: IncomingM
   if (!types.includes('*/*')) throw new ApiError(406, 'NotAcceptable', '406: Not Acceptable');
 }
 
-export const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
+const EVICTION_WEBHOOK = 'virt-launcher-eviction-interceptor.kubevirt.io';
 
 /** `evacuates`: the VMI that is to leave its node first. */
 interface EvictionDenial {

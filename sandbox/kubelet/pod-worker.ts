@@ -55,7 +55,7 @@ function networkFault(client: LocalClient, pod: KubePod): Obstacle | undefined {
 export function createPodWorker(deps: PodWorkerDeps) {
   const { client, retrySeconds, preStart, containers, isReady, devicesOf } = deps;
   const time = () => timestamp(Date.now());
-  const tell = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
+  const recordEvent = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
 
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
     const changeOwn = (draft: KubePod) => draft.metadata.uid === pod.metadata.uid && change(draft);
@@ -86,7 +86,7 @@ export function createPodWorker(deps: PodWorkerDeps) {
   return {
     async reject(pod: KubePod, reason: string, message: string) {
       await setStatus(pod, (draft) => setRejected(draft, reason, message, time()));
-      await tell(pod, { type: 'Warning', reason, message });
+      await recordEvent(pod, { type: 'Warning', reason, message });
     },
 
     /** Starts the containers of an admitted pod; retries while a plugin refuses. */
@@ -96,7 +96,7 @@ export function createPodWorker(deps: PodWorkerDeps) {
         if (signal.aborted) return;
         if (!obstacle) break;
         await setStatus(pod, (draft) => setWaiting(draft, obstacle, time()));
-        await tell(pod, { type: 'Warning', ...obstacle.event });
+        await recordEvent(pod, { type: 'Warning', ...obstacle.event });
         await sleep(retrySeconds * 1000, undefined, { signal }).catch(() => {});
         if (signal.aborted) return;
       }
@@ -104,7 +104,7 @@ export function createPodWorker(deps: PodWorkerDeps) {
       if (signal.aborted) return;
       await setStatus(pod, (draft) => setRunning(draft, time(), isReady(pod)));
       for (const { name } of pod.spec.containers) {
-        await tell(pod, { type: 'Normal', reason: 'Started', message: `Started container ${name}` });
+        await recordEvent(pod, { type: 'Normal', reason: 'Started', message: `Started container ${name}` });
       }
     },
 

@@ -10,7 +10,7 @@ interface Misfit {
   readonly unresolvable: boolean;
 }
 
-export interface Load {
+interface Load {
   readonly requested: Amounts;
   readonly pods: number;
 }

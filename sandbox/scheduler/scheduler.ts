@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { groupBy } from '../../model/lists.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import { NAMESPACES, NODES, PODS } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import { type LocalChange, type LocalClient, unlessNotFound } from '../clients/local-client.ts';
@@ -69,7 +70,7 @@ export class Scheduler {
     this.#extenders = configuration.extenders.map((extender) => createExtender(extender));
     this.#names = schedulerNames(configuration);
     this.#queue = createSchedulingQueue({
-      now: () => performance.now(),
+      nowSeconds: monotonicSeconds,
       initialBackoffSeconds: configuration.podInitialBackoffSeconds,
       maxBackoffSeconds: configuration.podMaxBackoffSeconds,
     });
@@ -127,7 +128,7 @@ export class Scheduler {
       .finally(() => {
         this.#loop = undefined;
         const due = this.#queue.nextDue();
-        if (this.#isRunning && due !== undefined) this.#timer = setTimeout(() => this.#schedule(), due);
+        if (this.#isRunning && due !== undefined) this.#timer = setTimeout(() => this.#schedule(), due * 1000);
       });
   }
 
@@ -178,7 +179,7 @@ export class Scheduler {
   #snapshotFor(pod: KubePod): Snapshot {
     const byNode = groupBy(
       [...this.#pods.values()],
-      (one) => one.spec.nodeName || this.#assumed.get(one.metadata.uid ?? '') || '',
+      (pod) => pod.spec.nodeName || this.#assumed.get(pod.metadata.uid ?? '') || '',
     );
     const placed = [...this.#nodes].flatMap(([name, node]) =>
       (byNode.get(name) ?? []).map((one) => ({ pod: one, node })),

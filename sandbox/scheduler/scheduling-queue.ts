@@ -1,8 +1,8 @@
 import { type JsonValue, type KubeNode, type KubePod, sameJson } from '../objects.ts';
 
 interface SchedulingQueueOptions {
-  /** A monotonic clock in ms. */
-  readonly now: () => number;
+  /** Monotonic. */
+  readonly nowSeconds: () => number;
   readonly initialBackoffSeconds: number;
   readonly maxBackoffSeconds: number;
 }
@@ -21,7 +21,11 @@ const FLUSH_SECONDS = 300;
  * kube-scheduler's queue. Active pods are first in, first out; a rejected pod waits for an event or the flush; a pod
  * whose attempt failed backs off. An event makes rejected pods active at once, as with SchedulerPopFromBackoffQ (1.33).
  */
-export function createSchedulingQueue({ now, initialBackoffSeconds, maxBackoffSeconds }: SchedulingQueueOptions) {
+export function createSchedulingQueue({
+  nowSeconds,
+  initialBackoffSeconds,
+  maxBackoffSeconds,
+}: SchedulingQueueOptions) {
   const pods = new Map<string, Waiting>();
   let signals = 0;
 
@@ -29,24 +33,24 @@ export function createSchedulingQueue({ now, initialBackoffSeconds, maxBackoffSe
     const waiting = pods.get(uid) ?? { attempts: 0, state, since: 0, seenSignals: 0 };
     // Inserting again moves it to the end: the order of the map is the order of the queue.
     pods.delete(uid);
-    pods.set(uid, { ...waiting, state, since: now() });
+    pods.set(uid, { ...waiting, state, since: nowSeconds() });
   };
-  const backoffMs = ({ attempts }: Waiting) =>
-    Math.min(initialBackoffSeconds * 2 ** Math.max(0, attempts - 1), maxBackoffSeconds) * 1000;
+  const backoffSeconds = ({ attempts }: Waiting) =>
+    Math.min(initialBackoffSeconds * 2 ** Math.max(0, attempts - 1), maxBackoffSeconds);
   const dueAt = (waiting: Waiting): number => {
     switch (waiting.state) {
       case 'active':
         return waiting.since;
       case 'errorBackoff':
-        return waiting.since + backoffMs(waiting);
+        return waiting.since + backoffSeconds(waiting);
       case 'unschedulable':
-        return waiting.since + FLUSH_SECONDS * 1000;
+        return waiting.since + FLUSH_SECONDS;
       case 'inFlight':
         return Number.POSITIVE_INFINITY;
     }
   };
   const first = (states: readonly Waiting['state'][]) =>
-    [...pods].find(([, waiting]) => states.includes(waiting.state) && dueAt(waiting) <= now())?.[0];
+    [...pods].find(([, waiting]) => states.includes(waiting.state) && dueAt(waiting) <= nowSeconds())?.[0];
 
   return {
     add(uid: string) {
@@ -76,10 +80,10 @@ export function createSchedulingQueue({ now, initialBackoffSeconds, maxBackoffSe
       signals++;
       for (const [uid, waiting] of [...pods]) if (waiting.state === 'unschedulable') enter(uid, 'active');
     },
-    /** Milliseconds until pop() may return a pod without an event, or undefined if never. */
+    /** Seconds until pop() may return a pod without an event, or undefined if never. */
     nextDue() {
       const due = Math.min(...[...pods.values()].map(dueAt));
-      return Number.isFinite(due) ? Math.max(0, due - now()) : undefined;
+      return Number.isFinite(due) ? Math.max(0, due - nowSeconds()) : undefined;
     },
   };
 }

@@ -156,8 +156,8 @@ const side = (name: string, cpu: string, memory: string): Container => ({
 
 function containersOf(vmi: KubeVmi): Container[] {
   const virtiofs = list(at(vmi, 'spec', 'domain', 'devices', 'filesystems'))
-    .filter((one) => isRecord(at(one, 'virtiofs')) && !isContainerPath(vmi, at(one, 'name')))
-    .map((one) => side(`virtiofs-${at(one, 'name')}`, '100m', '80M'));
+    .filter((filesystem) => isRecord(at(filesystem, 'virtiofs')) && !isContainerPath(vmi, at(filesystem, 'name')))
+    .map((filesystem) => side(`virtiofs-${at(filesystem, 'name')}`, '100m', '80M'));
   return [
     { name: 'compute', image: IMAGE, resources: computeResources(vmi) },
     ...hookSidecars(vmi).map((_, index) => side(`hook-sidecar-${index}`, '200m', '64M')),
@@ -167,10 +167,10 @@ function containersOf(vmi: KubeVmi): Container[] {
 
 function initContainersOf(vmi: KubeVmi): Container[] {
   const isLogged = at(vmi, 'spec', 'domain', 'devices', 'logSerialConsole') !== false;
-  const disks = list(at(vmi, 'spec', 'volumes')).filter((one) => isRecord(at(one, 'containerDisk')));
+  const disks = list(at(vmi, 'spec', 'volumes')).filter((volume) => isRecord(at(volume, 'containerDisk')));
   return [
     ...(isLogged ? [{ ...consoleLog(isDedicated(vmi)), restartPolicy: 'Always' }] : []),
-    ...disks.map((one) => side(`volume${at(one, 'name')}`, '10m', '40M')),
+    ...disks.map((disk) => side(`volume${at(disk, 'name')}`, '10m', '40M')),
   ];
 }
 
@@ -182,13 +182,17 @@ function consoleLog(guaranteed: boolean): Container {
 
 function hookSidecars({ metadata, spec }: KubeVmi): readonly JsonValue[] {
   const annotated = JSON.parse(metadata.annotations?.['hooks.kubevirt.io/hookSidecars'] ?? '[]') as JsonValue;
-  const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((one) => isRecord(at(one, 'binding')));
+  const bindings = list(at(spec, 'domain', 'devices', 'interfaces')).filter((vmInterface) =>
+    isRecord(at(vmInterface, 'binding')),
+  );
   return [...list(annotated), ...bindings];
 }
 
 /** Whether a volume is a directory of the launcher itself, which needs no container. */
 function isContainerPath(vmi: KubeVmi, name: JsonValue | undefined): boolean {
-  return list(at(vmi, 'spec', 'volumes')).some((one) => at(one, 'name') === name && isRecord(at(one, 'containerPath')));
+  return list(at(vmi, 'spec', 'volumes')).some(
+    (volume) => at(volume, 'name') === name && isRecord(at(volume, 'containerPath')),
+  );
 }
 
 /** With dedicated CPUs: vCPUs, supplemental IO threads and the emulator thread, request and limit equal. */

@@ -70,7 +70,7 @@ export class MigrationController {
       this.#client.follow(VIRTUAL_MACHINE_INSTANCES, ({ object }) => this.#instanceChanged(object)),
       this.#client.follow(PODS, ({ object: { metadata } }) => {
         const uid = metadata.labels?.[MIGRATION_LABEL];
-        const own = this.#client.list(MIGRATIONS).find((one) => one.metadata.uid === uid);
+        const own = this.#client.list(MIGRATIONS).find((migration) => migration.metadata.uid === uid);
         if (own !== undefined) this.#enqueue(own.metadata);
       }),
     ];
@@ -186,7 +186,9 @@ export class MigrationController {
 
   async #schedule(migration: KubeMigration, vmi: KubeVmi, target: KubePod): Promise<undefined> {
     if (target.status?.phase === 'Running') return this.#enter(migration, 'Scheduled');
-    const unscheduled = target.status?.conditions?.find((one) => one.type === 'PodScheduled' && one.status === 'False');
+    const unscheduled = target.status?.conditions?.find(
+      (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
+    );
     if (target.spec.nodeName || unscheduled === undefined) return undefined;
     const left = this.#settings.unschedulableSeconds - secondsSince(unscheduled.lastTransitionTime);
     if (left <= 0)

@@ -95,8 +95,8 @@ export class VirtController {
     if (!(await hold(client, VIRTUAL_MACHINE_INSTANCES, vmi))) return undefined;
     const ended = isFinal(vmi.status?.phase);
     // An instance whose launcher is gone gets no other. Its status may be older than the end of the launcher.
-    const lost = !pod && this.#launched.has(uid);
-    const isDue = !pod && !ended && !lost;
+    const isPodGone = !pod && this.#launched.has(uid);
+    const isDue = !pod && !ended && !isPodGone;
     const created = isDue ? await createLauncher(client, vmi) : undefined;
     if (created) pods.push(created);
     if (pod ?? created) this.#launched.add(uid);
@@ -105,7 +105,7 @@ export class VirtController {
     }
     await client.edit(VIRTUAL_MACHINE_INSTANCES, vmi, (draft) => {
       const guest = guestPodOf(draft, pods);
-      const phase = lost && !ended ? 'Failed' : phaseOf(draft, guest);
+      const phase = isPodGone && !ended ? 'Failed' : phaseOf(draft, guest);
       draft.status = instanceStatusOf(draft, phase, guest, pods, timestamp(Date.now()));
       const { nodeName } = draft.status;
       if (nodeName !== undefined) draft.metadata.labels = { ...draft.metadata.labels, [NODE_NAME_LABEL]: nodeName };

@@ -42,7 +42,7 @@ export interface ObservedNode extends NodeFacts {
   readonly labels?: ReadonlyMap<string, string>;
 }
 
-const MAX_REFUSED_ANYWAY = 4096;
+const MAX_CACHED_VERDICTS = 4096;
 
 /** From watches and filter calls. No I/O. */
 export class ClusterState extends EventEmitter<StateEvents> {
@@ -55,7 +55,7 @@ export class ClusterState extends EventEmitter<StateEvents> {
   readonly #faults = new Map<string, ReportFault>();
   readonly #quarantines = new Durations();
   /** By the shape of the node and the key of the pod's needs. */
-  readonly #refusedAnyway = new BoundedMap<string, boolean>(MAX_REFUSED_ANYWAY);
+  readonly #refusedAnyway = new BoundedMap<string, boolean>(MAX_CACHED_VERDICTS);
   readonly #log: ExtenderLogger;
 
   constructor(log: ExtenderLogger, nearest = false) {
@@ -246,8 +246,12 @@ export class RefusedStartsByNode {
   reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
     const before = this.#reported.get(node);
     if (refusals.length === 0) this.#reported.delete(node);
-    else this.#reported.set(node, new Map(refusals.map((one) => [`${one.namespace}/${one.podName}`, one])));
-    const keys = refusals.map((one) => ({ key: `${one.namespace}/${one.podName}`, uid: one.podUID }));
+    else
+      this.#reported.set(
+        node,
+        new Map(refusals.map((refusal) => [`${refusal.namespace}/${refusal.podName}`, refusal])),
+      );
+    const keys = refusals.map((refusal) => ({ key: `${refusal.namespace}/${refusal.podName}`, uid: refusal.podUID }));
     const fresh = keys.filter(({ key, uid }) => !before?.has(key) || before.get(key)?.podUID !== uid);
     return new Set(fresh.map(({ key }) => key));
   }

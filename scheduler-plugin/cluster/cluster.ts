@@ -44,7 +44,7 @@ export interface ClusterOptions {
   readonly reader: NeedsReader;
   readonly dpuLeaseNamespace: string;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 export interface ClusterEvents {
@@ -70,14 +70,14 @@ export class Cluster extends EventEmitter<ClusterEvents> {
 
   constructor(options: ClusterOptions) {
     super();
-    const { client, state, reader, dpuLeaseNamespace, log, now } = options;
-    const shared = { client, log, now };
+    const { client, state, reader, dpuLeaseNamespace, log, nowSeconds } = options;
+    const shared = { client, log, nowSeconds };
     this.state = state;
     this.#options = options;
     this.#agents = new SilentAgents({
       onSilent: (node, isSilent) => state.setFlag(node, 'stale', isSilent),
       onRenewed: (node, hasRenewed) => state.setFlag(node, 'agentRenewed', hasRenewed),
-      now,
+      nowSeconds,
     });
     this.#nodes = createReflector({
       ...shared,
@@ -131,7 +131,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
 
   /** Why no promise may be made from the watches: see cacheProblem. */
   get missing(): string | undefined {
-    return cacheProblem(this.#reflectors, this.#options.now());
+    return cacheProblem(this.#reflectors, this.#options.nowSeconds());
   }
 
   get silentAgents(): number {

@@ -51,7 +51,7 @@ export interface DpuHealthOptions {
   /** By name. */
   readonly nodes: ReadonlyMap<string, DpuNode>;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 export interface DpuHealthEvents {
@@ -150,8 +150,8 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   }
 
   #verdictOf(node: string, dpu: Watched): DpuVerdict {
-    const { nodes, whenUnknown, now } = this.#options;
-    const { state, age, until } = judgeLease(dpu.observation, now(), this.#termsOf(dpu));
+    const { nodes, whenUnknown, nowSeconds } = this.#options;
+    const { state, age, until } = judgeLease(dpu.observation, nowSeconds(), this.#termsOf(dpu));
     const isVouchedFor = state === 'unproven' && until !== undefined && nodes.get(node)?.dpuReady === 'True';
     return { state, age, ready: isReady(state, whenUnknown) || isVouchedFor };
   }
@@ -176,11 +176,11 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   }
 
   #schedule(node: string, dpu: Watched): void {
-    const { log, now } = this.#options;
+    const { log, nowSeconds } = this.#options;
     clearTimeout(dpu.timer);
     if (!this.isDpuHost(node)) return;
-    const { until } = judgeLease(dpu.observation, now(), this.#termsOf(dpu));
-    const wait = until === undefined ? Math.max(1, dpu.duration / 4) : until - now() + 0.01;
+    const { until } = judgeLease(dpu.observation, nowSeconds(), this.#termsOf(dpu));
+    const wait = until === undefined ? Math.max(1, dpu.duration / 4) : until - nowSeconds() + 0.01;
     dpu.timer = setTimeout(() => this.#reconcile(node, dpu).catch(logFailure(log)), wait * 1000).unref();
   }
 
@@ -198,7 +198,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
   }
 
   #take(node: string, dpu: Watched, reading: LeaseReading): void {
-    dpu.observation = observeLease(dpu.observation, reading, this.#options.now(), this.#termsOf(dpu));
+    dpu.observation = observeLease(dpu.observation, reading, this.#options.nowSeconds(), this.#termsOf(dpu));
     dpu.missing = reading.kind === 'failed' ? dpu.missing : reading.kind === 'missing';
     if (dpu.missing && !this.isDpuHost(node)) this.#forget(node);
     else this.#settle(node, dpu);
@@ -206,11 +206,12 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
 
   /** A Node created again may be another machine: earlier observations prove nothing about its DPU. */
   #checkUid(node: string, dpu: Watched): void {
-    const { nodes, now } = this.#options;
+    const { nodes, nowSeconds } = this.#options;
     const uid = nodes.get(node)?.uid;
     if (uid === undefined || uid === dpu.uid) return;
     const reading: LeaseReading = { kind: 'read', renewTime: dpu.renewTime };
-    if (dpu.uid !== undefined) dpu.observation = observeLease(NOTHING_OBSERVED, reading, now(), this.#termsOf(dpu));
+    if (dpu.uid !== undefined)
+      dpu.observation = observeLease(NOTHING_OBSERVED, reading, nowSeconds(), this.#termsOf(dpu));
     dpu.uid = uid;
   }
 

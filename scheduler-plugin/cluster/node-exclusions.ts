@@ -27,7 +27,7 @@ export interface NodeExclusionsOptions {
   readonly fleet: Pick<Fleet, 'get'>;
   readonly onEnd: (node: string) => void;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** No namespace has this name. */
@@ -79,16 +79,16 @@ export class NodeExclusions {
   #exclude(node: ClusterNode, pod: PodView, scope: string, isExplained: boolean): void {
     const { needs, rejected } = pod;
     const { key } = needs;
-    const { onEnd, log, now } = this.#options;
+    const { onEnd, log, nowSeconds } = this.#options;
     const scopes = this.#nodes.get(node.name) ?? new Map<string, BoundedMap<string, Exclusion>>();
     const kinds = scopes.get(scope) ?? new BoundedMap<string, Exclusion>(MAX_KINDS);
     const before = kinds.get(key);
     // The pod was on its way when an earlier one was refused.
     if (before !== undefined && this.#holds(before, node)) return;
     const seconds = before === undefined ? FIRST_SECONDS : Math.min(MAX_SECONDS, before.seconds * 2);
-    const minimum = before !== undefined && now() < before.latest ? before.seconds : 0;
+    const minimum = before !== undefined && nowSeconds() < before.latest ? before.seconds : 0;
     kinds.delete(key);
-    const [earliest, latest] = [now() + minimum, now() + seconds];
+    const [earliest, latest] = [nowSeconds() + minimum, nowSeconds() + seconds];
     const refused =
       rejected === undefined
         ? refuse('refused-on-host', 'the node’s agent has refused such a pod')
@@ -104,12 +104,12 @@ export class NodeExclusions {
   }
 
   #holds({ load, earliest, latest }: Exclusion, node: ClusterNode): boolean {
-    const { now } = this.#options;
-    return now() < (node.load === load ? latest : earliest);
+    const { nowSeconds } = this.#options;
+    return nowSeconds() < (node.load === load ? latest : earliest);
   }
 
   #sweep(): void {
-    const now = this.#options.now();
+    const now = this.#options.nowSeconds();
     for (const [node, scopes] of this.#nodes) {
       for (const [scope, kinds] of scopes) {
         for (const [key, { latest }] of kinds) if (now - latest > MEMORY_SECONDS) kinds.delete(key);

@@ -24,7 +24,7 @@ export interface PodNeeds extends PlacementNeeds {
   readonly interfaces: string;
 }
 
-const MAX_SHAPES = 512;
+const MAX_POD_SHAPES = 512;
 /** Containers of a pod, resources in the requests and limits of all of them, and their different names. */
 export const MAX_CONTAINERS = 48;
 const MAX_RESOURCES = 256;
@@ -34,7 +34,7 @@ const MAX_RESOURCE_NAMES = 64;
 export class NeedsReader {
   readonly #dpuScope: DpuScope;
   readonly #dpuExempt: readonly string[];
-  readonly #shared = new BoundedMap<string, PodNeeds>(MAX_SHAPES);
+  readonly #shared = new BoundedMap<string, PodNeeds>(MAX_POD_SHAPES);
 
   /** @param dpuExempt as in the CNI gate */
   constructor(dpuScope: DpuScope, dpuExempt = DPU_EXEMPT_NAMESPACES) {

@@ -9,7 +9,7 @@ import { namesOf, type PodView } from '../cluster/pod-view.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 import { FairQueue } from './fair-queue.ts';
 
-export type EvictionPolicy = 'evict' | 'hold';
+type EvictionPolicy = 'evict' | 'hold';
 
 export interface EvictionReason {
   readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';

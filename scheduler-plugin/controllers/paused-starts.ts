@@ -18,10 +18,10 @@ export interface PausedStartsOptions {
   readonly active: () => boolean;
   readonly onResumed: () => void;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
-const MAX_CONCURRENT = 8;
+const MAX_CONCURRENT_VMIS = 8;
 const RETRY_MILLISECONDS = 2000;
 /** Without a report; then an Event names the silent agent. */
 const SILENCE_SECONDS = 60;
@@ -44,7 +44,7 @@ export class PausedStarts {
 
   constructor(options: PausedStartsOptions) {
     this.#options = options;
-    this.#queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT, options.log);
+    this.#queue = new WorkQueue((key) => this.#reconcile(key), MAX_CONCURRENT_VMIS, options.log);
   }
 
   /** Undefined if it was deleted or is no longer relevant. */
@@ -95,10 +95,10 @@ export class PausedStarts {
 
   /** Whether conflicts began less than SILENCE_SECONDS ago. */
   #isBrief(vmi: MaskedInstance): boolean {
-    const { now } = this.#options;
+    const { nowSeconds } = this.#options;
     const progress = this.#progressOf(vmi);
-    progress.conflictsSince ??= now();
-    return now() - progress.conflictsSince < SILENCE_SECONDS;
+    progress.conflictsSince ??= nowSeconds();
+    return nowSeconds() - progress.conflictsSince < SILENCE_SECONDS;
   }
 
   async #takeStep(key: string, vmi: MaskedInstance): Promise<void> {
@@ -141,10 +141,10 @@ export class PausedStarts {
   }
 
   #wait(key: string, vmi: MaskedInstance): void {
-    const { now } = this.#options;
+    const { nowSeconds } = this.#options;
     const progress = this.#progressOf(vmi);
-    progress.since ??= now();
-    const left = progress.since + SILENCE_SECONDS - now();
+    progress.since ??= nowSeconds();
+    const left = progress.since + SILENCE_SECONDS - nowSeconds();
     if (left > 0) {
       this.#queue.addAfter(key, left * 1000);
       return;

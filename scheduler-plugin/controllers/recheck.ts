@@ -12,7 +12,7 @@ export interface RecheckOptions {
   /** Changes the node's annotation. @returns whether that succeeded; if not, it is retried */
   readonly touch: (node: string) => Promise<boolean>;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 interface PodId {
@@ -42,7 +42,7 @@ const LATE_SECONDS = 10;
  * waits twice as long as the last one, until the scheduler's own retry comes sooner (300 s).
  */
 const MAX_WAIT_SECONDS = 300;
-const MAX_KINDS = 200;
+const MAX_POD_KINDS = 200;
 /** Seconds of checks without a pause, and of the pause. */
 const MAX_CHECK_SECONDS = 0.01;
 const CHECK_PAUSE_SECONDS = 0.001;
@@ -111,13 +111,13 @@ export class Recheck {
 
   /** When this replica has become the active one. Later it learns of waiting pods from the scheduler's calls. */
   takeOver(pods: Iterable<PodView | undefined>): void {
-    this.#lateUntil = this.#options.now() + LATE_SECONDS;
+    this.#lateUntil = this.#options.nowSeconds() + LATE_SECONDS;
     for (const pod of pods) this.#mayWait(pod);
   }
 
   unschedulable(pod: PodView): void {
-    const { active, now } = this.#options;
-    if (active() && now() < this.#lateUntil) this.#mayWait(pod);
+    const { active, nowSeconds } = this.#options;
+    if (active() && nowSeconds() < this.#lateUntil) this.#mayWait(pod);
   }
 
   stop(): void {
@@ -138,14 +138,14 @@ export class Recheck {
     this.#queue.delete(namespace, uid);
     const oldest = this.#pods.size >= MAX_WAITING ? this.#queue.oldestOfLargest() : undefined;
     if (oldest !== undefined) this.settled(oldest.uid);
-    const pod = { uid, namespace, needs, lastSeen: this.#options.now(), touched, ...state };
+    const pod = { uid, namespace, needs, lastSeen: this.#options.nowSeconds(), touched, ...state };
     this.#pods.set(uid, pod);
     this.#queue.set(namespace, uid, pod);
   }
 
   #forgetOld(): void {
     for (const [uid, { lastSeen }] of this.#pods) {
-      if (this.#options.now() - lastSeen < FORGOTTEN_AFTER_SECONDS) return;
+      if (this.#options.nowSeconds() - lastSeen < FORGOTTEN_AFTER_SECONDS) return;
       this.settled(uid);
     }
   }
@@ -153,28 +153,28 @@ export class Recheck {
   /** At least a second after the last write. */
   #schedule(seconds: number): void {
     if (this.#timer !== undefined || this.#stopped || this.#isWriting || this.#improved.size === 0) return;
-    const wait = Math.max(seconds, this.#lastWrite + WRITE_INTERVAL_SECONDS - this.#options.now());
+    const wait = Math.max(seconds, this.#lastWrite + WRITE_INTERVAL_SECONDS - this.#options.nowSeconds());
     this.#timer = setTimeout(() => this.#check().catch(logFailure(this.#options.log)), wait * 1000).unref();
   }
 
   async #check(): Promise<void> {
-    const { active, touch, now } = this.#options;
+    const { active, touch, nowSeconds } = this.#options;
     this.#timer = undefined;
     this.#forgetOld();
     if (!active()) {
       this.#improved.clear();
       return;
     }
-    const until = now() + MAX_CHECK_SECONDS;
+    const until = nowSeconds() + MAX_CHECK_SECONDS;
     for (const [node, due] of this.#improved) {
-      if (due > now()) continue;
+      if (due > nowSeconds()) continue;
       const pods = this.#servedBy(node, until);
       if (pods === undefined) {
         this.#schedule(CHECK_PAUSE_SECONDS);
         return;
       }
       if (pods.length === 0) continue;
-      this.#lastWrite = now();
+      this.#lastWrite = nowSeconds();
       this.#isWriting = true;
       const isWritten = await touch(node);
       this.#isWriting = false;
@@ -190,22 +190,22 @@ export class Recheck {
    * touched recently for a pod is checked again when the next touch for it is due.
    */
   #servedBy(node: string, until: number): WaitingPod[] | undefined {
-    const { isExcluded, now } = this.#options;
-    if (now() >= until) return undefined;
+    const { isExcluded, nowSeconds } = this.#options;
+    if (nowSeconds() >= until) return undefined;
     const fits = this.#checking?.node === node ? this.#checking.fits : new Map<string, boolean>();
     this.#checking = { node, fits };
     const pods: WaitingPod[] = [];
     let next = NEVER;
     for (const pod of this.#queue.values()) {
       const due = dueAt(pod, node);
-      if (due > now()) {
+      if (due > nowSeconds()) {
         next = Math.min(next, due);
         continue;
       }
       if (isExcluded(pod.needs, node)) continue;
       const kind = `${pod.needs.key} ${pod.needs.dpu}`;
-      if (!fits.has(kind) && fits.size < MAX_KINDS) {
-        if (now() >= until) return undefined;
+      if (!fits.has(kind) && fits.size < MAX_POD_KINDS) {
+        if (nowSeconds() >= until) return undefined;
         fits.set(kind, this.#wouldFit(pod, node));
       }
       if (fits.get(kind) === true) pods.push(pod);
@@ -229,7 +229,7 @@ export class Recheck {
 
   #touched(node: string, pods: readonly WaitingPod[]): void {
     for (const { uid, wasRefusedHere, touched } of pods) {
-      touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: this.#options.now() });
+      touched.set(node, { times: (touched.get(node)?.times ?? 0) + 1, last: this.#options.nowSeconds() });
       if (!wasRefusedHere && this.#pods.get(uid)?.wasRefusedHere === false) this.settled(uid);
     }
   }

@@ -15,7 +15,7 @@ export class ArgsError extends PlumblineError {
 }
 
 const MAX_NODES = 20_000;
-const MAX_ITEMS = 1024;
+const MAX_LIST_ITEMS = 1024;
 
 /** Absent, or in an unknown form, which is ignored. */
 const present = z.unknown().optional();
@@ -25,7 +25,7 @@ const podTerms = z
   .object({
     preferredDuringSchedulingIgnoredDuringExecution: listOrNone(
       z.object({ podAffinityTerm: z.object({ topologyKey: qualifiedName }) }),
-      MAX_ITEMS,
+      MAX_LIST_ITEMS,
     ),
   })
   .nullish()
@@ -35,10 +35,10 @@ const spreadConstraint = z.object({ topologyKey: qualifiedName, whenUnsatisfiabl
 export const schedulingPod = pod
   .extend({
     spec: pod.shape.spec.extend({
-      volumes: listOrNone(volume, MAX_ITEMS),
+      volumes: listOrNone(volume, MAX_LIST_ITEMS),
       affinity: orUndefined(affinity.extend({ podAffinity: podTerms, podAntiAffinity: podTerms })),
-      topologySpreadConstraints: listOrNone(spreadConstraint, MAX_ITEMS),
-      resourceClaims: listOrNone(z.object({}), MAX_ITEMS),
+      topologySpreadConstraints: listOrNone(spreadConstraint, MAX_LIST_ITEMS),
+      resourceClaims: listOrNone(z.object({}), MAX_LIST_ITEMS),
       schedulingGroup: present,
       workloadRef: present,
     }),
@@ -106,14 +106,14 @@ export const extenderPreemptionArgs = z.object({
   NodeNameToVictims: map(
     name,
     z.object({
-      Pods: list(z.object({ metadata: z.object({ uid }) }), MAX_ITEMS).nullish(),
+      Pods: list(z.object({ metadata: z.object({ uid }) }), MAX_LIST_ITEMS).nullish(),
       NumPDBViolations: numPdbViolations,
     }),
     MAX_NODES,
   ).nullish(),
   NodeNameToMetaVictims: map(
     name,
-    z.object({ Pods: list(z.object({ UID: uid }), MAX_ITEMS).nullish(), NumPDBViolations: numPdbViolations }),
+    z.object({ Pods: list(z.object({ UID: uid }), MAX_LIST_ITEMS).nullish(), NumPDBViolations: numPdbViolations }),
     MAX_NODES,
   ).nullish(),
 });

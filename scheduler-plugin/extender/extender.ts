@@ -46,7 +46,7 @@ export interface ExtenderOptions {
   readonly metrics: ExtenderMetrics;
   readonly cluster: Pick<Cluster, 'missing' | 'podsSeenUntil'>;
   readonly replica: Pick<SchedulerLeaseReplica, 'mayAnswer'>;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
   readonly answers: number;
   /** Maximum seconds that a node stays reserved for a pod that is not bound. */
@@ -66,7 +66,7 @@ export class Extender {
   }
 
   now(): number {
-    return this.#options.now();
+    return this.#options.nowSeconds();
   }
 
   /** @throws NotNow */

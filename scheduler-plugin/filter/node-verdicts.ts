@@ -26,7 +26,7 @@ export interface NodeVerdictsOptions {
   readonly exclusions: Pick<NodeExclusions, 'refusalOf'>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict'>;
   readonly unpredictable: UnpredictablePolicy;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 export const UNKNOWN_NODE = refuse('unknown-node', 'node is not known yet');
@@ -58,7 +58,7 @@ export class NodeVerdicts {
 
   /** Makes a call whose exact predictions end after a time that depends on the number of nodes. */
   withinTime<T>(nodes: number, call: () => T): { readonly result: T; readonly notChecked: readonly string[] } {
-    this.#predictUntil = this.#options.now() + predictionSeconds(nodes);
+    this.#predictUntil = this.#options.nowSeconds() + predictionSeconds(nodes);
     this.#notChecked = [];
     try {
       return { result: call(), notChecked: this.#notChecked };
@@ -98,7 +98,7 @@ export class NodeVerdicts {
     if (!needs.exclusive) return this.fallsBack(needs, node) ? MASK_FALLS_BACK : UNCHECKED;
     if (plausibleShape(node) === undefined) return UNCHECKED;
     const assumed = this.#options.state.inFlightOn(node.name, needs.request.uid);
-    if (this.#options.now() > this.#predictUntil) {
+    if (this.#options.nowSeconds() > this.#predictUntil) {
       const verdict = node.stale ? undefined : this.#predictions.find(needs, node, assumed);
       if (verdict !== undefined) return verdict;
       this.#notChecked.push(node.name);

@@ -2,7 +2,7 @@ import { cut } from '../../model/errors.ts';
 import type { RefusalKind, Refused } from '../../model/placement/verdict.ts';
 
 /** kube-scheduler counts nodes by text and truncates long lists of texts, so an answer has at most this many. */
-export const MAX_TEXTS = 8;
+const MAX_TEXTS = 8;
 
 /** As JSON, once for each node, perhaps with a tenant's name: 5,000 nodes with names of 63 characters take 1 MiB. */
 const MAX_TEXT_BYTES = 140;

@@ -15,7 +15,7 @@ export interface SchedulerLeaseOptions {
   /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 export interface ReplicaEvents {
@@ -44,17 +44,17 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
 
   constructor(options: SchedulerLeaseOptions) {
     super();
-    const { client, lease, log, now } = options;
+    const { client, lease, log, nowSeconds } = options;
     const [namespace = '', name = ''] = lease.split('/');
     this.#options = options;
     this.#problems = new ProblemLog(log);
-    this.#leases = createLeaderReflector({ namespace, name, client, log, now }, this.#leader, () =>
+    this.#leases = createLeaderReflector({ namespace, name, client, log, nowSeconds }, this.#leader, () =>
       this.#leaseChanged(),
     );
   }
 
   isActive(): boolean {
-    return this.#active && !this.#leader.hasExpired(this.#options.now());
+    return this.#active && !this.#leader.hasExpired(this.#options.nowSeconds());
   }
 
   /** Whether this replica may give verdicts at this moment. Call it before and after each one. */
@@ -73,7 +73,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
 
   /** Why the Lease is not known: see cacheProblem. */
   get problem(): string | undefined {
-    return cacheProblem({ 'the scheduler’s Lease': this.#leases }, this.#options.now());
+    return cacheProblem({ 'the scheduler’s Lease': this.#leases }, this.#options.nowSeconds());
   }
 
   async run(signal: AbortSignal): Promise<void> {

@@ -1,12 +1,11 @@
 import * as z from 'zod';
-import { DPU_EXEMPT_NAMESPACES, DPU_LEASE_NAMESPACE, NAMESPACE, SERVICE } from '../../model/names.ts';
+import { NAMESPACE, SERVICE } from '../../model/names.ts';
 import { DEFAULT_RESERVATION_SECONDS } from '../../model/reservations/reservation.ts';
 import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
+import { DPU_FLAGS, dpuSettings } from '../../runtime/dpu-settings.ts';
 import { LOG_LEVELS } from '../../runtime/log.ts';
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;
-/** Same form as the agent's --gate-exempt. */
-const EXEMPT = /^$|^[a-z0-9][-a-z0-9]{0,62}\*?(?:,[a-z0-9][-a-z0-9]{0,62}\*?){0,127}$/;
 const LEASE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;
 
 const schema = z.object({
@@ -17,16 +16,8 @@ const schema = z.object({
   probePort: z.coerce.number().int().min(0).max(65_535).default(8081),
   kubeconfig: z.string().optional(),
   unpredictable: z.enum(['refuse', 'count-check', 'nearest']).default('count-check'),
-  dpuUnknown: z.enum(['ready', 'not-ready']).default('ready'),
-  dpuScope: z.enum(['all', 'attached']).default('all'),
-  dpuExempt: z
-    .string()
-    .regex(EXEMPT, 'expected namespaces, separated by commas; `name*` matches by prefix')
-    .default(DPU_EXEMPT_NAMESPACES.join())
-    .transform((text): readonly string[] => text.split(',').filter((one) => one !== '')),
-  dpuLease: z.enum(['own', 'observe']).default('own'),
+  ...dpuSettings,
   dpuRecovery: z.enum(['report', 'migrate']).default('report'),
-  dpuLeaseNamespace: z.string().default(DPU_LEASE_NAMESPACE),
   answers: z.coerce.number().int().min(1).max(1000).default(16),
   reservationTimeout: z.coerce.number().min(1).max(3600).default(DEFAULT_RESERVATION_SECONDS),
   eviction: z.enum(['evict', 'hold']).default('evict'),
@@ -62,22 +53,7 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
       flag: '--unpredictable <policy>',
       help: 'nodes whose kubelet cannot be predicted, or that do not report: refuse, where a rejected VM is worse than a VM that waits, count-check with the lowest score, or nearest, which predicts an unknown version by the nearest known one and else counts. A VM with a CPU mask needs a node that reports',
     },
-    dpuUnknown: {
-      flag: '--dpu-unknown <policy>',
-      help: 'state of a DPU while the API server does not answer: ready, or not-ready where a pod without a network is worse than a pod that waits',
-    },
-    dpuLease: {
-      flag: '--dpu-lease <policy>',
-      help: 'same value as the agents’; observe where OVN-Kubernetes writes the leases: a single renewal does not count then',
-    },
-    dpuExempt: {
-      flag: '--dpu-exempt <namespaces>',
-      help: 'namespaces whose pods may go to a node with a dead DPU, as the agent’s --gate-exempt; `openshift-*` matches by prefix',
-    },
-    dpuScope: {
-      flag: '--dpu-scope <scope>',
-      help: 'pods that need the DPU of their node: all (on the pod network), or attached where the pod network does not use the DPU: those that request a device',
-    },
+    ...DPU_FLAGS,
     dpuRecovery: {
       flag: '--dpu-recovery <policy>',
       help: 'VMs that lost their network when their DPU restarted: report, or migrate, which asks KubeVirt to migrate those that can, one at a time in each namespace (component dpu-migrate)',
@@ -98,10 +74,6 @@ export const extenderSettings: ConfigDefinition<typeof schema> = {
       flag: '--pod-name <name>',
       help: 'host name of its kube-scheduler in the Lease, where it differs from the own host name',
       env: 'PLUMBLINE_POD_NAME',
-    },
-    dpuLeaseNamespace: {
-      flag: '--dpu-lease-namespace <name>',
-      help: 'namespace of the leases that DPUs renew, where OVN-Kubernetes has another',
     },
     ...LOG_FLAGS,
   },

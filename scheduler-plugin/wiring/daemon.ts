@@ -27,17 +27,17 @@ const MAX_CONNECTIONS = 64;
 
 /** @throws ConfigError if there is no usable way to the API server */
 export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: ExtenderLogger): Promise<Daemon> {
-  const now = monotonicSeconds;
+  const nowSeconds = monotonicSeconds;
   const { kubeconfig, unpredictable } = config;
   const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);
-  const events = new ApiEventRecorder({ client, component: SERVICE, log, now });
+  const events = new ApiEventRecorder({ client, component: SERVICE, log, nowSeconds });
   const decisions = new Decisions(Date.now);
   const state = new ClusterState(log, unpredictable === 'nearest');
   const reader = new NeedsReader(config.dpuScope, config.dpuExempt);
-  const cluster = new Cluster({ client, state, reader, dpuLeaseNamespace: config.dpuLeaseNamespace, log, now });
+  const cluster = new Cluster({ client, state, reader, dpuLeaseNamespace: config.dpuLeaseNamespace, log, nowSeconds });
   const replica = new SchedulerLeaseReplica({
     client,
     lease: config.schedulerLease,
@@ -45,9 +45,20 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
     // A kube-scheduler that no longer leads binds nothing, so its reservations are void.
     catchUp: (signal) => cluster.catchUp(signal),
     log,
-    now,
+    nowSeconds,
   });
-  const decider = new Decider({ config, client, reader, cluster, replica, events, decisions, metrics, log, now });
+  const decider = new Decider({
+    config,
+    client,
+    reader,
+    cluster,
+    replica,
+    events,
+    decisions,
+    metrics,
+    log,
+    nowSeconds,
+  });
   replica.on('active', () => decider.becameActive());
 
   const { extender, recheck } = decider;
@@ -65,7 +76,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   const keepGauges = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
       state.reservations.expire(cluster.podsSeenUntil);
-      state.reservations.expireBound(now(), (node) => cluster.isReporting(node));
+      state.reservations.expireBound(nowSeconds(), (node) => cluster.isReporting(node));
       metrics.reservations.set({ kind: 'unbound' }, state.reservations.unbound);
       metrics.reservations.set({ kind: 'all' }, state.reservations.size);
       metrics.active.set(replica.isActive() ? 1 : 0);

@@ -36,7 +36,7 @@ export interface DeciderOptions {
   readonly decisions: Decisions;
   readonly metrics: ExtenderMetrics;
   readonly log: ExtenderLogger;
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 type Parts = ReturnType<typeof createParts>;
@@ -135,7 +135,7 @@ export class Decider {
 }
 
 function createParts(options: DeciderOptions) {
-  const { config, client, cluster, replica, events, metrics, log, now } = options;
+  const { config, client, cluster, replica, events, metrics, log, nowSeconds } = options;
   const { unpredictable, answers, reservationTimeout } = config;
   const { state, nodes } = cluster;
   const { fleet, faults } = state;
@@ -148,11 +148,11 @@ function createParts(options: DeciderOptions) {
     proof: config.dpuLease === 'own' ? () => 1 : renewalsBeyondRestarts,
     nodes,
     log,
-    now,
+    nowSeconds,
   });
   const decisionLog = new DecisionLog(log);
-  const exclusions = new NodeExclusions({ fleet, onEnd: (node) => void state.emit('improved', node), log, now });
-  const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable, now });
+  const exclusions = new NodeExclusions({ fleet, onEnd: (node) => void state.emit('improved', node), log, nowSeconds });
+  const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable, nowSeconds });
   const lookahead = new Lookahead({ fleet, verdicts, log });
   const announce = agentAnnouncer(events, log);
   const recovery = new DpuRecovery({ client, events, log });
@@ -177,7 +177,7 @@ function createParts(options: DeciderOptions) {
       return writer.touch(node);
     },
     log,
-    now,
+    nowSeconds,
   });
   const evictions = new Evictions({
     client,
@@ -190,7 +190,7 @@ function createParts(options: DeciderOptions) {
   });
   const predictionCheck = createPredictionCheck({ state, cluster, events, metrics, log });
   const quarantine = createQuarantine({ faults, events, active, metrics });
-  const masks = createCpuMasks({ client, events, fleet, metrics, active, log, now });
+  const masks = createCpuMasks({ client, events, fleet, metrics, active, log, nowSeconds });
   const extender = new Extender({
     ...options,
     state,
@@ -219,14 +219,19 @@ function createParts(options: DeciderOptions) {
   };
 }
 
-interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'metrics' | 'log' | 'now'> {
+interface CpuMasksOptions extends Pick<DeciderOptions, 'client' | 'events' | 'metrics' | 'log' | 'nowSeconds'> {
   readonly fleet: Fleet;
   readonly active: () => boolean;
 }
 
-function createCpuMasks({ client, events, fleet, metrics, active, log, now }: CpuMasksOptions) {
-  const starts = new PausedStarts({ client, events, active, onResumed: () => metrics.resumed.inc(), log, now });
-  const vms = createMaskedVms({ client, onInstance: (key, instance) => starts.changed(key, instance), log, now });
+function createCpuMasks({ client, events, fleet, metrics, active, log, nowSeconds }: CpuMasksOptions) {
+  const starts = new PausedStarts({ client, events, active, onResumed: () => metrics.resumed.inc(), log, nowSeconds });
+  const vms = createMaskedVms({
+    client,
+    onInstance: (key, instance) => starts.changed(key, instance),
+    log,
+    nowSeconds,
+  });
   const survey = createMaskSurvey({
     fleet,
     masked: vms.all,

@@ -137,7 +137,10 @@ describe('reviews with a hostile field, generated from the schemas', () => {
       '/api/v1/namespaces': [],
     });
     const onQuarantined = () => undefined;
-    const view = createClusterView({ ...EMPTY_CONTEXT }, { client, log: silent, now: monotonicSeconds, onQuarantined });
+    const view = createClusterView(
+      { ...EMPTY_CONTEXT },
+      { client, log: silent, nowSeconds: monotonicSeconds, onQuarantined },
+    );
     void view.run(stop.signal);
     while (view.problem !== undefined) await new Promise((resolve) => setImmediate(resolve));
     const options = optionsOf({ view, lookUpVmi: async () => ({ kind: 'found', vmi: vmiVector() }) });

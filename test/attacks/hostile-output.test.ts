@@ -373,7 +373,7 @@ describe('texts of others in the output', function () {
         };
         await watch(read, { seconds: 0.001, out, signal: ended.signal });
         let clock = 0;
-        const progress = createProgress(out as never, () => (clock += 100_000));
+        const progress = createProgress(out as never, () => (clock += 100));
         progress.update(0.5, HOSTILE);
         const printer = createPrinter(false);
         const demo = await captured(() => {

@@ -92,7 +92,10 @@ export async function createFixtureCluster(): Promise<FixtureCluster> {
         apiVersion: 'v1',
         kind: 'Node',
         metadata: { name, labels: { 'kubevirt.io/schedulable': 'true', ...labels } },
-        spec: { ...(unschedulable && { unschedulable }), ...(taints && { taints: taints.map((one) => ({ ...one })) }) },
+        spec: {
+          ...(unschedulable && { unschedulable }),
+          ...(taints && { taints: taints.map((taint) => ({ ...taint })) }),
+        },
         status: {
           allocatable: { ...ALLOCATABLE, ...allocatable },
           conditions: [{ type: 'Ready', status: 'True' }, ...conditions] as { type: string; status: string }[],

@@ -57,7 +57,7 @@ describe('plumbline ovs status', () => {
   });
 
   it('is in order if every thread is on its CPUs without problems, or if it is off', () => {
-    const placed = EXAMPLE.processes.map((one) => ({ ...one, threads: one.threads.slice(0, 4) }));
+    const placed = EXAMPLE.processes.map((process) => ({ ...process, threads: process.threads.slice(0, 4) }));
     assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed }), true);
     assert.equal(isSwitchInOrder({ ...EXAMPLE, processes: placed, problems: ['something'] }), false);
     assert.equal(isSwitchInOrder(EXAMPLE), false);

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { lineText, paint, terminalOf } from '../../cli/support/terminal.ts';
 import { watch } from '../../cli/support/watch.ts';
-import { type Remark, viewData, viewOf } from '../../cli/top/read.ts';
+import { type NodeMap, viewData, viewOf } from '../../cli/top/read.ts';
 import * as lines from '../../cli/top/run.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import { type ExplainedPod, explainedPod } from '../../diagnosis/objects.ts';
@@ -34,6 +34,7 @@ const FIREWALL = {
   },
 };
 
+type Remark = NodeMap['remarks'][number];
 const CORDONED: Remark = { reason: 'Cordoned', text: 'cordoned' };
 
 const SILENT: Remark = { reason: 'AgentSilent', text: 'its agent is silent' };

@@ -57,7 +57,7 @@ describe('plumbline verify', function () {
   const verify = async () => {
     const { status, stdout } = await run('-o', 'json');
     const found = JSON.parse(stdout) as Verification;
-    return { status, found, of: (name: string) => found.vms.find((one) => one.name === name) as VmFinding };
+    return { status, found, of: (name: string) => found.vms.find((vm) => vm.name === name) as VmFinding };
   };
 
   it('reports that there is nothing to verify if no VM has a mask that pins', async () => {

@@ -166,13 +166,16 @@ export async function consoleOf(fixture: ConsoleFixture = {}): Promise<ConsoleUn
   const explained = async (pod: string) => {
     const answer = JSON.parse(JSON.stringify(await explainer.ofPod(pod))) as Record<'decisions' | 'nodes', object[]>;
     // The extender's clock stands still here.
-    return { ...answer, decisions: answer.decisions.map((one) => ({ ...one, time: new Date().toISOString() })) };
+    return {
+      ...answer,
+      decisions: answer.decisions.map((decision) => ({ ...decision, time: new Date().toISOString() })),
+    };
   };
   /** As `plumbline explain` answers: its groups of nodes, and the table of states. */
   const diagnosed = async (name: string) => {
     const [namespace = '', own = ''] = name.split('/');
     const pod = pods.get(name) as PodShape | undefined;
-    const nodes = pod === undefined ? [] : (await explained(name)).nodes.map((one) => extenderVerdict.parse(one));
+    const nodes = pod === undefined ? [] : (await explained(name)).nodes.map((node) => extenderVerdict.parse(node));
     const search = { groups: groupNodes(nodes), nodes: nodes.length };
     const { remedies, causes, ...state } = podState({ namespace, name: own, kind: 'vm', search }, pod as PodShape);
     return { ...state, causes: causes.map(({ text }) => text), remedies: remedies.map(remedyLines), notes: [] };

@@ -194,7 +194,7 @@ describe('the console’s server', () => {
   it('has one open watch of each kind for any number of pages, and none after it has stopped', async () => {
     const other = await consoleOf({});
     const listeners = [await listen(`${other.url}/events`), await listen(`${other.url}/events`)];
-    await Promise.all(listeners.map((one) => one.until(({ event }) => event === 'ready')));
+    await Promise.all(listeners.map((listener) => listener.until(({ event }) => event === 'ready')));
     const open = other.api.watches;
     await other.stop();
     assert.deepEqual([open, other.api.watches], [Object.keys(KINDS).length, 0]);

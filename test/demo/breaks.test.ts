@@ -235,7 +235,7 @@ describe('one thing that breaks', function () {
       await until('a cluster without findings', MARGIN_SECONDS, isClean);
       atFirst = contentsOf(stage);
       const inTurn = async (breaks: readonly Break[]) => {
-        for (const one of breaks) outcomes.set(one.name, await play(stage, commands, one));
+        for (const defect of breaks) outcomes.set(defect.name, await play(stage, commands, defect));
       };
       await Promise.all(LANES.map(inTurn));
       await inTurn(LAST);

@@ -8,7 +8,7 @@ describe('a pod that has failed', () => {
     const status = { reason: 'SMTAlignmentError', message: 'requested 3 cpus' };
     const pod = launcher({ metadata: { annotations: {} }, status });
     const commandsOf = (kind: VmFacts['kind']) =>
-      failedPod({ ...VM, kind }, pod).remedies.map((one) => one.commands.length);
+      failedPod({ ...VM, kind }, pod).remedies.map((remedy) => remedy.commands.length);
     assert.deepEqual([commandsOf('vm'), commandsOf('vmi')], [[2], [0]]);
   });
 

@@ -35,7 +35,7 @@ describe('suggested commands', function () {
       await made.lease('ovn-kubernetes', `ovn-dpu-${node}`, { holderIdentity: 'x', leaseDurationSeconds: 40 });
   });
 
-  const of = (program: Command['program']) => commands.filter((one) => one.program === program);
+  const of = (program: Command['program']) => commands.filter((command) => command.program === program);
 
   it('plumbline: each runs and finds its objects', async () => {
     const own = of('plumbline');

@@ -1,5 +1,5 @@
 import type { Reason, Verdict } from '../../diagnosis/reasons.ts';
-import type { MigrationState, Stage } from '../../diagnosis/state.ts';
+import type { Stage, VmState } from '../../diagnosis/state.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
 import { REPORT } from '../cli/cluster-fixture.ts';
@@ -29,7 +29,7 @@ export interface StateCase {
   readonly guest?: string;
   /** `node`: where the guest runs, if not on the source. `faults`: what it lacks is reported, too. */
   readonly migration?: {
-    readonly phase: MigrationState['phase'];
+    readonly phase: Extract<VmState, { state: 'migrating' }>['migration']['phase'];
     readonly source: string;
     readonly target?: string;
     readonly node?: string;
@@ -983,6 +983,14 @@ export const STATE_TABLE: readonly StateCase[] = [
     target: target({ ...ON_TARGET, status: { phase: 'Failed' } }),
     migrations: [move('Failed')],
   }),
+  one('its second migration was cancelled and is gone, and its target still ends', ['running', 'ok', 'Aligned'], [], {
+    ...COPYING,
+    vmi: RUNS_ON(NODE, {
+      migrationState: { ...FAILED_MOVE, migrationUid: 'm2', abortRequested: true, abortStatus: 'Succeeded' },
+    }),
+    target: target(ON_TARGET, 'm2'),
+    migrations: [move('Succeeded', { creationTimestamp: SECONDS_AGO(600) })],
+  }),
   one('its migration failed', ['running', 'ok', 'Aligned'], [], {
     ...COPYING,
     vmi: RUNS_ON(NODE, { migrationState: FAILED_MOVE }),
@@ -1010,6 +1018,20 @@ export const STATE_TABLE: readonly StateCase[] = [
       migrations: [],
     },
     { migration: { phase: 'requested', source: NODE } },
+  ),
+  one(
+    'has been handed over to its target, and KubeVirt has not recorded the end of its migration yet',
+    ['running', 'ok', 'Aligned'],
+    [],
+    { ...COPYING, vmi: RUNS_ON(NODE_2, { migrationState: STARTED }) },
+    { guest: TARGET },
+  ),
+  one(
+    'has been handed over by post-copy, and fetches the rest of its memory',
+    ['migrating', 'ok', 'Migrating'],
+    [],
+    { ...COPYING, vmi: RUNS_ON(NODE_2, { migrationState: { ...STARTED, mode: 'PostCopy' } }) },
+    { guest: TARGET, migration: { ...AWAY, phase: 'post-copy', node: NODE_2 } },
   ),
   one(
     'has migrated, and its old launcher still runs',

@@ -151,7 +151,7 @@ describe('the pages of docs/', () => {
         .replaceAll(/^```[\s\S]*?^```/gm, '')
         .match(/^# .+$/gm) ?? [];
     assert.deepEqual(
-      lengths.filter((one) => titles(one).length !== 1 || !textOf(one.page).startsWith('# ')),
+      lengths.filter((length) => titles(length).length !== 1 || !textOf(length.page).startsWith('# ')),
       [],
     );
   });

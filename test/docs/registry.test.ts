@@ -67,7 +67,7 @@ describe('where Plumbline is obtained', () => {
     );
     for (const [, tag] of named.join('\n').matchAll(/releases\/\w+\/v([\d.]+\d)/g)) assert.equal(tag, version);
     const files = matches(/plumbline-dev-plumbline-\d[\d.]*\d\.tgz/g);
-    assert.ok(files.length >= 2 && files.every((one) => one.endsWith(`plumbline-dev-plumbline-${version}.tgz`)));
+    assert.ok(files.length >= 2 && files.every((file) => file.endsWith(`plumbline-dev-plumbline-${version}.tgz`)));
   });
 
   it('has one version in package.json, the lock file, the chart and the changelog', () => {
@@ -88,7 +88,7 @@ describe('where Plumbline is obtained', () => {
     const runs = Object.values(workflow.jobs).flatMap(({ steps }) => steps.flatMap(({ run }) => run ?? []));
     const scripts = ['image.sh', 'chart.sh', 'chart-push.sh', 'release-files.sh'];
     for (const script of scripts) {
-      const run = runs.find((one) => one.startsWith(`packaging/${script} `));
+      const run = runs.find((run) => run.startsWith(`packaging/${script} `));
       assert.match(run ?? '', / "\$REGISTRY"$/, script);
     }
   });
@@ -106,7 +106,8 @@ describe('where Plumbline is obtained', () => {
         else assert.equal(name, `${REGISTRY}/${short}`, path);
       }
       const replaced = own.filter(({ name }) => name.startsWith(REGISTRY)).map(({ name }) => name);
-      if (replaced.length > 0) assert.deepEqual(replaced.sort(), NAMES.map((one) => `${REGISTRY}/${one}`).sort(), path);
+      if (replaced.length > 0)
+        assert.deepEqual(replaced.sort(), NAMES.map((name) => `${REGISTRY}/${name}`).sort(), path);
     }
   });
 
@@ -134,7 +135,7 @@ describe('the rendered images', function () {
         if (name === 'registry.k8s.io/kube-scheduler') assert.match(tag ?? '', /^v1\.\d+\.\d+$/);
         else
           assert.ok(
-            NAMES.some((one) => image === `${REGISTRY}/${one}:${version}`),
+            NAMES.some((name) => image === `${REGISTRY}/${name}:${version}`),
             image,
           );
       }

@@ -129,16 +129,14 @@ const MAX_MESSAGE_CHARACTERS = 1500;
  */
 export function parsedOrRefused<T>(
   parse: () => T,
-  ...refusals: readonly (abstract new (
-    ...args: never[]
-  ) => Error)[]
+  ...refusals: readonly (string | (abstract new (...args: never[]) => Error))[]
 ): { readonly value: T } | undefined {
   try {
     return { value: parse() };
   } catch (error) {
-    const names = refusals.map(({ name }) => name).join(' or ');
-    if (!(error instanceof Error && refusals.some((refusal) => error instanceof refusal))) {
-      assert.fail(`${String(error)} is no ${names}`);
+    const names = refusals.map((refusal) => (typeof refusal === 'string' ? refusal : refusal.name));
+    if (!(error instanceof Error && names.includes(error.name))) {
+      assert.fail(`${String(error)} is no ${names.join(' or ')}`);
     }
     assert.ok(error.message.length > 0, 'a refusal without a word');
     assert.ok(error.message.length <= MAX_MESSAGE_CHARACTERS, `a message of ${error.message.length} characters`);

@@ -29,7 +29,7 @@ describe('interrupt counts', () => {
       const [head = '', ...lines] = text.trim().split('\n');
       const columns = head.trim().split(/\s+/).length;
       for (const { id, counts } of sourceCounts(text, [CpuSet.range(0, 65_535)])) {
-        const line = lines.find((one) => one.trim().startsWith(`${id}:`)) ?? '';
+        const line = lines.find((line) => line.trim().startsWith(`${id}:`)) ?? '';
         const numbers = line
           .trim()
           .split(/\s+/)

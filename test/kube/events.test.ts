@@ -59,7 +59,13 @@ describe('an Event recorder', () => {
         stored.set(name, { ...event, ...changes });
       },
     } as unknown as KubeClient;
-    const recorder = new ApiEventRecorder({ client, component: 'test', ...(host && { host }), log, now: () => now });
+    const recorder = new ApiEventRecorder({
+      client,
+      component: 'test',
+      ...(host && { host }),
+      log,
+      nowSeconds: () => now,
+    });
     return { recorder, lines };
   };
 

@@ -106,7 +106,7 @@ describe('the rules of a reflector', () => {
       project: ({ color }) => color,
       onChange: (change) => changes.push(change),
       log: recording.log,
-      now: () => second,
+      nowSeconds: () => second,
       ...more,
     });
     const running = reflector.run(stop.signal);

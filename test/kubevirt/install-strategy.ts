@@ -59,7 +59,7 @@ export function reachable(objects: readonly KubernetesObject[], port: number, ca
     metadata: { name: 'virt-api', namespace: KUBEVIRT },
     spec: { type: 'ExternalName', externalName: 'localhost', ports: [{ port }] },
   };
-  const webhooks = objects.filter(isWebhookConfiguration).map((one) => callOf(one, port, ca));
+  const webhooks = objects.filter(isWebhookConfiguration).map((object) => callOf(object, port, ca));
   const services = objects
     .filter(({ kind }) => kind === 'APIService')
     .map((one) => {

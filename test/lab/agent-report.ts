@@ -3,7 +3,7 @@ import { NODE_TOPOLOGY_API as API, nodeTopology } from '../../kube/node-topology
 import type { HostReport } from '../../model/kubelet/host-report.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
 import type { Cluster, LabNode } from './cluster.ts';
-import type { Lab } from './lab.ts';
+import type { LabMachine } from './lab.ts';
 import { reportOfStatus } from './report.ts';
 import { type GuestAgent, installUnit } from './scenarios/guest-agent.ts';
 
@@ -28,7 +28,12 @@ export interface AgentReport {
 }
 
 /** Starts the agent in the guest as its DaemonSet would. */
-export async function startAgent(lab: Lab, cluster: Cluster, node: LabNode, signal: AbortSignal): Promise<AgentReport> {
+export async function startAgent(
+  lab: LabMachine,
+  cluster: Cluster,
+  node: LabNode,
+  signal: AbortSignal,
+): Promise<AgentReport> {
   const agent = await installUnit(lab, cluster, node);
   await agent.start();
   return agentReport(agent, cluster, node, signal);

@@ -57,10 +57,11 @@ export interface LabNode {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
-/** The lab's cluster, for the kubelet of one node. */
+/** The lab's cluster, for the kubelets of its nodes. */
 export type Cluster = ReturnType<typeof createCluster>;
 
-export function createCluster(kubeconfig: string, signal: AbortSignal) {
+/** @param nodes how many it has */
+export function createCluster(kubeconfig: string, signal: AbortSignal, nodes = 1) {
   const client = createKubeClient(kubeconfigAccess(kubeconfig), 'plumbline-lab');
   /** The first value that is not undefined. */
   const waitFor = async <T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> => {
@@ -86,16 +87,20 @@ export function createCluster(kubeconfig: string, signal: AbortSignal) {
     /** The administrator's client. */
     client,
     /**
-     * The lab's only node once it is Ready and has the given number of devices of each resource.
-     * @param version of the kubelet that reports it; absent: any
+     * A node once it is Ready and has the given number of devices of each resource.
+     * @param name default: the only node @param version of the kubelet that reports it; absent: any
      */
-    readyNode: (seconds: number, devices: ReadonlyMap<string, number>, version?: string) =>
+    readyNode: (
+      seconds: number,
+      devices: ReadonlyMap<string, number>,
+      { name, version }: { readonly name?: string; readonly version?: string | undefined } = {},
+    ) =>
       waitFor(
-        `one Ready node with ${[...devices].join(', ') || 'no devices'}`,
+        `${name ?? 'one'} Ready node with ${[...devices].join(', ') || 'no devices'}`,
         seconds,
         async (): Promise<LabNode | undefined> => {
           const { items } = nodeList.parse(await client.get('/api/v1/nodes'));
-          const [node] = items;
+          const node = items.find(({ metadata }) => metadata.name === (name ?? metadata.name));
           if (!node) return undefined;
           const { allocatable, nodeInfo, conditions } = node.status;
           const ready = conditions.some(({ type, status }) => type === 'Ready' && status === 'True');
@@ -115,10 +120,8 @@ export function createCluster(kubeconfig: string, signal: AbortSignal) {
      * @throws Error if there is any node except the lab's, because KUBECONFIG then names another cluster
      */
     async prepare() {
-      const nodes = nodeList.parse(await client.get('/api/v1/nodes')).items;
-      if (nodes.length > 1) {
-        throw new Error(`the cluster of ${kubeconfig} has ${nodes.length} nodes; the lab's must be its only one`);
-      }
+      const { length } = nodeList.parse(await client.get('/api/v1/nodes')).items;
+      if (length > nodes) throw new Error(`the cluster of ${kubeconfig} has ${length} nodes; the lab has ${nodes}`);
       await client.create('/api/v1/namespaces', { metadata: { name: NAMESPACE } }).catch(unlessThere);
       const account = { metadata: { name: 'default' } };
       await client.create(`/api/v1/namespaces/${NAMESPACE}/serviceaccounts`, account).catch(unlessThere);

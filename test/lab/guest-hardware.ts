@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readMemory } from '../../hardware/memory.ts';
 import { readOffline, readSysfs } from '../../hardware/sysfs.ts';
 import { describeForKubelet } from '../../model/host-sysfs.ts';
-import type { Lab } from './lab.ts';
+import type { LabMachine } from './lab.ts';
 import { execute } from './machine/commands.ts';
 import type { RecordedNode } from './recording.ts';
 
@@ -19,7 +19,7 @@ const FILES = [
 ];
 
 /** The guest's hardware, as this source tree's agent reads it from a copy of the guest's sysfs. */
-export async function readGuestHardware(lab: Lab): Promise<Pick<RecordedNode, 'host' | 'memory' | 'offline'>> {
+export async function readGuestHardware(lab: LabMachine): Promise<Pick<RecordedNode, 'host' | 'memory' | 'offline'>> {
   const root = await mkdtemp(join(tmpdir(), 'plumbline-lab-sysfs-'));
   try {
     // Files of sysfs report 4096 bytes: an archive needs a copy with the real length.

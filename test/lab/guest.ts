@@ -5,7 +5,7 @@ import { resourcesOf, TEST_RESOURCES, type TestResource } from './devices.ts';
 import { readGuestHardware } from './guest-hardware.ts';
 import { kubeletSettings } from './kubelet-settings.ts';
 import { type KubeletProgram, versionIn } from './kubelets.ts';
-import type { Lab } from './lab.ts';
+import type { LabMachine } from './lab.ts';
 import type { Round } from './rounds.ts';
 import {
   type Checkpoints,
@@ -39,7 +39,7 @@ const CUT = '\n=====\n';
 /** The node as its own files show it. Every wait ends at its deadline or with the signal. */
 export type Guest = ReturnType<typeof createGuest>;
 
-export function createGuest(lab: Lab, signal: AbortSignal) {
+export function createGuest(lab: LabMachine, signal: AbortSignal) {
   /** The original configuration of the kubelet. */
   let original: string | undefined;
   /** Those that a kubelet must have when it has started. */

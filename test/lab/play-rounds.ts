@@ -67,7 +67,7 @@ export async function playRounds(
           continue;
         }
         await guest.configure(round, version);
-        const node = await cluster.readyNode(NODE_READY, deviceCounts(round), version);
+        const node = await cluster.readyNode(NODE_READY, deviceCounts(round), { version });
         if (agent === undefined) agent = await startAgent(lab, cluster, node, signal);
         else await agent.restart();
         const report = await agent.settled(new Map(), expected);

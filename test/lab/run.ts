@@ -78,17 +78,16 @@ async function runAll(lab: Lab): Promise<boolean> {
   const held: Count = { passed: 0, failed: 0 };
   const tally = createTally();
   const recorded: RecordedRound[] = [];
-  const layouts = layoutsToPlay();
+  const setups = setupsToPlay();
   if (rounds.length > 0) console.log(`seed ${seed}: ${rounds.length} rounds of ${pods} pods${onWhich(kubelets)}`);
   try {
-    for (const [index, layout] of layouts.entries()) {
-      const isFirst = index === 0;
-      const others = await lab.up(interrupt.signal, layout, disksOf(isFirst ? scenarios : []));
-      if (isFirst && scenarios.length > 0) await playScenarios(lab, scenarios, interrupt.signal, held);
-      const here = rounds.filter((round) => (round.layout ?? LAYOUT) === layout);
+    for (const [index, setup] of setups.entries()) {
+      const others = await lab.up({ ...setup, makeDisks: disksOf(setup.scenarios) }, interrupt.signal);
+      if (setup.scenarios.length > 0) await playScenarios(lab, setup.scenarios, interrupt.signal, held);
+      const here = setup.rounds;
       const toPlay = { rounds: here, kubelets, pods, seed };
       if (here.length > 0) await playRounds(lab, toPlay, tally, recorded, interrupt.signal);
-      if (index === layouts.length - 1 && flags.keep && !others) await kept(lab, interrupt.signal);
+      if (index === setups.length - 1 && flags.keep && !others) await kept(lab, interrupt.signal);
       await lab.down();
     }
   } catch (error) {
@@ -111,10 +110,18 @@ async function runAll(lab: Lab): Promise<boolean> {
   return failed === 0;
 }
 
-/** Scenarios and most rounds use the machine with two NUMA nodes; it comes first. */
-function layoutsToPlay(): readonly LayoutName[] {
-  const ofRounds = rounds.map(({ layout = LAYOUT }) => layout);
-  return [...new Set([...(scenarios.length > 0 || rounds.length === 0 ? [LAYOUT] : []), ...ofRounds])];
+/** Scenarios and most rounds use the machine with two NUMA nodes; it comes first, and last with a second machine. */
+function setupsToPlay() {
+  const layouts = [...new Set([LAYOUT, ...rounds.map(({ layout = LAYOUT }) => layout)])];
+  const single = layouts.map((layout) => ({
+    ...{ layout, machines: 1 },
+    scenarios: layout === LAYOUT ? scenarios.filter(({ machines }) => machines !== 2) : [],
+    rounds: rounds.filter((round) => (round.layout ?? LAYOUT) === layout),
+  }));
+  const both = scenarios.filter(({ machines }) => machines === 2);
+  const setups = [...single, { layout: LAYOUT, machines: 2, scenarios: both, rounds: [] }];
+  const used = setups.filter((one) => one.scenarios.length > 0 || one.rounds.length > 0);
+  return used.length > 0 ? used : setups.slice(0, 1);
 }
 
 function onWhich(programs: readonly KubeletProgram[]): string {

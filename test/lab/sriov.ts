@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { SRIOV_PREFIX, SRIOV_RESOURCES } from './devices.ts';
-import type { Lab } from './lab.ts';
+import type { LabMachine } from './lab.ts';
 
 /**
  * The real openshift/sriov-network-device-plugin in the guest. The machine has no NIC with SR-IOV, so the plugin's
@@ -30,7 +30,7 @@ export function missingSriov(env: NodeJS.ProcessEnv): string {
 }
 
 /** Starts the plugin, which registers with every kubelet that starts. */
-export async function startSriov(lab: Lab, env: NodeJS.ProcessEnv): Promise<void> {
+export async function startSriov(lab: LabMachine, env: NodeJS.ProcessEnv): Promise<void> {
   await lab.run(`${STOP_SRIOV} && mkdir -p ${HOME}`);
   const isThere = (await lab.run(`test -x ${HOME}/${PROGRAM} && echo there || true`)).trim() === 'there';
   if (!isThere) await lab.copy(join(env['SRIOV_ASSETS'] ?? '', PROGRAM), `${HOME}/${PROGRAM}`);

@@ -49,7 +49,7 @@ describe('the agent’s mounts', () => {
     it(`${name}: only paths that the agent writes are writable on the host`, () => {
       const { containers, volumes } = podOf(name);
       const mounts = containers[0]?.volumeMounts ?? [];
-      const ofHost = (mount: Mount) => volumes.find((one) => one.name === mount.name)?.hostPath !== undefined;
+      const ofHost = (mount: Mount) => volumes.find((volume) => volume.name === mount.name)?.hostPath !== undefined;
       const mount = mounts
         .filter((mount) => ofHost(mount) && mount.readOnly !== true)
         .map(({ mountPath }) => mountPath);
@@ -209,12 +209,12 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
       (a, b) => a.mountPath.split('/').length - b.mountPath.split('/').length,
     );
     const binds = mounts.flatMap(({ name, mountPath, readOnly }) => {
-      const path = volumes.find((one) => one.name === name)?.hostPath?.path;
+      const path = volumes.find((volume) => volume.name === name)?.hostPath?.path;
       const source = path === undefined ? join(directory, 'empty', name) : join(directory, 'host', path);
       const target = join(directory, 'container', mountPath);
       mkdirSync(source, { recursive: true });
       // A path below another mount has its mount point there.
-      if (!mounts.some((one) => mountPath.startsWith(`${one.mountPath}/`))) mkdirSync(target, { recursive: true });
+      if (!mounts.some((mount) => mountPath.startsWith(`${mount.mountPath}/`))) mkdirSync(target, { recursive: true });
       return [`mount --rbind ${source} ${target}`, ...(readOnly ? [`mount -o remount,bind,ro ${target}`] : [])];
     });
     const tmp = join(directory, 'tmp');

@@ -258,7 +258,7 @@ describe('the Helm chart, rendered', function () {
   const version =
     /newTag: (v1\.\S+)/.exec(readFileSync(join(root, 'manifests/base/kustomization.yaml'), 'utf8'))?.[1] ?? '';
   const helm = (settings: readonly string[], namespace = 'plumbline-system', chart = CHART) => {
-    const set = settings.flatMap((one) => ['--set', one]);
+    const set = settings.flatMap((setting) => ['--set', setting]);
     const args = ['template', 'plumbline', chart, '-n', namespace, '--include-crds', '--kube-version', version, ...set];
     return spawnSync(pathOf('helm'), args, { encoding: 'utf8' });
   };
@@ -267,9 +267,9 @@ describe('the Helm chart, rendered', function () {
     assert.equal(status, 0, stderr);
     return objectsOf(stdout);
   };
-  const byId = (objects: readonly KubernetesObject[]) => new Map(objects.map((one) => [idOf(one), one]));
+  const byId = (objects: readonly KubernetesObject[]) => new Map(objects.map((object) => [idOf(object), object]));
   const find = (objects: readonly KubernetesObject[], kind: string, name: string) => {
-    const object = objects.find((one) => one.kind === kind && one.metadata.name === name);
+    const object = objects.find((object) => object.kind === kind && object.metadata.name === name);
     assert.ok(object, `no ${kind} ${name}`);
     return object;
   };
@@ -282,7 +282,7 @@ describe('the Helm chart, rendered', function () {
     ) as unknown;
   const assertSame = (chart: readonly KubernetesObject[], manifests: readonly KubernetesObject[]) => {
     // Helm creates it.
-    const others = byId(manifests.filter((one) => idOf(one) !== 'Namespace /plumbline-system'));
+    const others = byId(manifests.filter((manifest) => idOf(manifest) !== 'Namespace /plumbline-system'));
     assert.deepEqual([...byId(chart).keys()].sort(), [...others.keys()].sort());
     for (const [key, object] of byId(chart)) assert.deepEqual(ordered(object), ordered(others.get(key)), key);
   };

@@ -93,7 +93,7 @@ describe('the manifests', () => {
   const conditionsOf = (all: readonly KubernetesObject[], ...names: readonly string[]): string[] =>
     names.flatMap((name) =>
       (entriesOf(all).find((one) => one.name === name)?.matchConditions ?? [])
-        .filter((one) => one.name !== 'required')
+        .filter((matchCondition) => matchCondition.name !== 'required')
         .map(({ expression }) => expression),
     );
   const LAUNCHERS = ['launcher.plumbline.dev', 'final.plumbline.dev'] as const;
@@ -195,8 +195,10 @@ describe('the manifests', () => {
     const page = readFileSync(join(root, 'docs/tasks/upgrade.md'), 'utf8');
     const agents = built(`${AGENT}/gate`, `${AGENT}/dpu`).filter(({ kind }) => kind === 'DaemonSet');
     const places = agents.map(podOf).flatMap(({ containers, volumes }) => {
-      const writable = containers.flatMap(({ volumeMounts = [] }) => volumeMounts.filter((one) => !one.readOnly));
-      return writable.flatMap(({ name }) => volumes.find((one) => one.name === name)?.hostPath?.path ?? []);
+      const writable = containers.flatMap(({ volumeMounts = [] }) =>
+        volumeMounts.filter((volumeMount) => !volumeMount.readOnly),
+      );
+      return writable.flatMap(({ name }) => volumes.find((volume) => volume.name === name)?.hostPath?.path ?? []);
     });
     assert.ok(new Set(places).size >= 5, [...new Set(places)].join());
     assert.deepEqual(
@@ -230,7 +232,7 @@ describe('the manifests', () => {
     const ports = [...pod.containers, extender].flatMap((one) => one?.ports ?? []);
     assert.ok(ports.every(({ containerPort }) => containerPort !== port));
     for (const kind of ['Service', 'EndpointSlice', 'Certificate']) {
-      const those = objects.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
+      const those = objects.filter((object) => object.kind === kind).map(({ metadata }) => metadata.name);
       assert.ok(!those.some((name) => name.includes('scheduler')), `${kind}: ${those.join(', ')}`);
     }
   });

@@ -27,7 +27,7 @@ const dashboard = JSON.parse(readFileSync(join(MONITORING, 'dashboard.json'), 'u
 /** Labels that Prometheus adds to a series from its target. */
 const OF_TARGETS = ['job', 'node', 'pod', 'instance', 'namespace'];
 const metricsByName = new Map(
-  Object.values(describedMetrics()).flatMap((metrics) => metrics.map((one) => [one.name, one])),
+  Object.values(describedMetrics()).flatMap((metrics) => metrics.map((metric) => [metric.name, metric])),
 );
 const PROCESS = ['process_resident_memory_bytes', 'process_cpu_seconds_total'];
 

@@ -1,13 +1,5 @@
 import assert from 'node:assert/strict';
-import {
-  CNI_VERSIONS,
-  ConflistError,
-  choosePrimary,
-  GATE_FILES,
-  gateConflist,
-  MAX_CONF_BYTES,
-  planConflist,
-} from '../../model/cni/conflist.ts';
+import { choosePrimary, GATE_FILES, gateConflist, MAX_CONF_BYTES, planConflist } from '../../model/cni/conflist.ts';
 import { dpuConnections } from '../../model/cni/connection-status.ts';
 import {
   decideAdd,
@@ -213,7 +205,8 @@ describe('the gate’s configuration, generated from the primary', () => {
   });
 
   it('is made for each version that the gate supports, from a text of up to the greatest length', () => {
-    for (const cniVersion of CNI_VERSIONS) assert.equal(gated({ ...OVN, cniVersion }).conf['cniVersion'], cniVersion);
+    for (const cniVersion of ['0.3.0', '0.3.1', '0.4.0', '1.0.0', '1.1.0'])
+      assert.equal(gated({ ...OVN, cniVersion }).conf['cniVersion'], cniVersion);
     const text = JSON.stringify(OVN);
     assert.deepEqual(gateConflist('10-primary', text.padEnd(MAX_CONF_BYTES)), gateConflist('10-primary', text));
   });
@@ -232,7 +225,7 @@ describe('the gate’s configuration, generated from the primary', () => {
     it(`refuses ${what}`, () => {
       const text = typeof conf === 'string' ? conf : JSON.stringify(conf);
       assert.throws(() => gateConflist('10-primary', text), {
-        name: ConflistError.name,
+        name: 'ConflistError',
         message: typeof message === 'string' ? `10-primary: ${message}` : message,
       });
     });

@@ -123,7 +123,7 @@ export function createGateFixture() {
       if (!traced && faults === undefined) return run([...wrapper, shim], env, input, running);
       const trace = join(directory, 'trace');
       const traces = faults === undefined ? 'trace=poll,ppoll,nanosleep,clock_nanosleep' : 'trace=all';
-      const injections = (faults ?? []).flatMap((one) => ['-e', `inject=${one}`]);
+      const injections = (faults ?? []).flatMap((fault) => ['-e', `inject=${fault}`]);
       const follow = called.inDelegate ? ['-f'] : [];
       const result = await run(
         [pathOf('strace'), '-qq', ...follow, '-o', trace, '-e', traces, ...injections, '-e', 'signal=none', shim],

@@ -4,11 +4,7 @@ import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { checkAllocation } from '../../node-agent/device-plugin/allocation-check.ts';
-import {
-  AllocationChecker,
-  type AllocationCheckPolicy,
-  RefusedStarts,
-} from '../../node-agent/device-plugin/allocation-checker.ts';
+import { AllocationChecker, RefusedStarts } from '../../node-agent/device-plugin/allocation-checker.ts';
 import { beforeStartCheck } from '../../node-agent/device-plugin/before-start.ts';
 import type { BeforeStart } from '../../node-agent/device-plugin/plugin-server.ts';
 import { silent } from '../support/logger.ts';
@@ -77,7 +73,7 @@ describe('allocation checks against pods of the API server', () => {
     reads = [];
     refusals = new RefusedStarts(() => 0);
   });
-  const claims = (policy: AllocationCheckPolicy = 'enforce') =>
+  const claims = (policy: 'enforce' | 'warn' = 'enforce') =>
     new AllocationChecker({
       client: {
         ...api.client,
@@ -97,7 +93,7 @@ describe('allocation checks against pods of the API server', () => {
       metadata: { name: 'vm', namespace: 'ns', uid: 'u1', annotations },
       spec: { containers: [{ name: 'compute' }] },
     });
-  const check = (change: Partial<typeof request> = {}, policy?: AllocationCheckPolicy) =>
+  const check = (change: Partial<typeof request> = {}, policy?: 'enforce' | 'warn') =>
     claims(policy).check({ ...request, ...change }, new AbortController().signal);
 
   it('grants a good allocation without a request to the API server', async () => {

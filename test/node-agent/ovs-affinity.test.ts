@@ -90,12 +90,12 @@ describe('a real Open vSwitch under --monitor', function () {
     counted = countingAffinity();
     recorded = recordingEvents();
     metrics = testMetrics();
-    const events = new AffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => 0 });
+    const events = new AffinityEvents({ recorder: recorded.recorder, nodeName: 'n', nowSeconds: () => 0 });
     containers = () => ({ guaranteed: [], others: [] });
     later = 0;
     const parts = { assignments: view, affinity: counted, events, metrics, checkInterval: 0.5 };
-    const now = () => performance.now() + later;
-    ovs = new OvsAffinity(ovsParts(directory, { ...parts, now, containers: () => containers() }));
+    const nowSeconds = () => (performance.now() + later) / 1000;
+    ovs = new OvsAffinity(ovsParts(directory, { ...parts, nowSeconds, containers: () => containers() }));
     running = ovs.run(stop.signal);
   });
   afterEach(async () => {

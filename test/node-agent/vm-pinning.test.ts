@@ -286,11 +286,11 @@ describe('the record of pinned VMs', () => {
 
   it('is read by the next agent of the same boot only', () => {
     const first = open();
-    first.remember(guest('a', 7));
-    first.remember(guest('b', 8));
-    first.remember(guest('b', 8, 'vm'));
+    first.save(guest('a', 7));
+    first.save(guest('b', 8));
+    first.save(guest('b', 8, 'vm'));
     const { ino } = statSync(path);
-    first.remember(guest('b', 8, 'vm'));
+    first.save(guest('b', 8, 'vm'));
     assert.equal(statSync(path).ino, ino, 'written only when it changes');
     assert.deepEqual(saved(), { bootId: 'boot', guests: [guest('a', 7), guest('b', 8, 'vm')] });
     const next = open();
@@ -302,7 +302,7 @@ describe('the record of pinned VMs', () => {
 
   it('does not hold another process of the same launcher', () => {
     const record = open();
-    record.remember(guest('a', 7));
+    record.save(guest('a', 7));
     for (const other of [
       { pid: 8, start: 70 },
       { pid: 7, start: 71 },
@@ -313,28 +313,28 @@ describe('the record of pinned VMs', () => {
 
   it('loses a guest that is forgotten, and every guest whose process has ended or is another one', () => {
     const record = open();
-    for (const [uid, pid] of Object.entries({ a: 7, b: 8, c: 9 })) record.remember(guest(uid, pid));
+    for (const [uid, pid] of Object.entries({ a: 7, b: 8, c: 9 })) record.save(guest(uid, pid));
     record.forget('b');
     assert.deepEqual(
       saved().guests.map(({ podUID }) => podUID),
       ['a', 'c'],
     );
     alive.delete(7);
-    record.remember(guest('b', 8));
+    record.save(guest('b', 8));
     assert.deepEqual(
       saved().guests.map(({ podUID }) => podUID),
       ['c', 'b'],
     );
     assert.equal(record.has('a'), false);
     alive.set(9, 91);
-    record.remember(guest('b', 8, 'vm'));
+    record.save(guest('b', 8, 'vm'));
     assert.deepEqual(saved().guests, [guest('b', 8, 'vm')]);
   });
 
   it('has no file while no guest is pinned', () => {
     const record = open();
     record.forget('a');
-    record.remember(guest('a', 7));
+    record.save(guest('a', 7));
     assert.ok(existsSync(path));
     record.forget('a');
     assert.equal(existsSync(path), false);
@@ -346,7 +346,7 @@ describe('the record of pinned VMs', () => {
     try {
       const record = open();
       mkdirSync(path, { recursive: true });
-      record.remember(guest('a', 7));
+      record.save(guest('a', 7));
       assert.equal(record.scope('a', guest('a', 7)), 'vcpus');
       rmdirSync(path);
       await time.pass(10);
@@ -362,15 +362,15 @@ describe('the record of pinned VMs', () => {
     const time = startVirtualTime();
     try {
       const next = new PinRecord({ path, bootId: 'boot', startOf: (pid) => alive.get(pid), log: logged.log });
-      open().remember(guest('a', 7));
+      open().save(guest('a', 7));
       next.load(stop.signal, () => {});
-      next.remember(guest('b', 8));
+      next.save(guest('b', 8));
       assert.deepEqual(saved().guests, [guest('a', 7), guest('b', 8)]);
       renameSync(path, `${path}.elsewhere`);
       mkdirSync(path);
       let late = 0;
       const third = open('boot', () => late++);
-      third.remember(guest('b', 8, 'vm'));
+      third.save(guest('b', 8, 'vm'));
       rmdirSync(path);
       renameSync(`${path}.elsewhere`, path);
       await time.pass(10);

@@ -122,7 +122,7 @@ describe('the gate’s duties', () => {
   const none = { assignments: undefined, vacate: async () => {}, health: undefined };
 
   it('write a state file with settings and the state of the DPU', () => {
-    const { config } = partsOf(['--gate', 'on', '--gate-exempt', 'a,b']).parts;
+    const { config } = partsOf(['--gate', 'on', '--dpu-exempt', 'a,b']).parts;
     const { at, ...state } = stateOf(config, undefined);
     assert.deepEqual(state, { dpu: 'none', reason: '', status: false, scope: 'all', exempt: ['a', 'b'] });
     const now = Number(process.hrtime.bigint() / 1_000_000n);
@@ -377,7 +377,7 @@ const NAME = ['--node-name', 'worker-1'];
 
 describe('settings of the node agent', () => {
   it('take namespaces with commas, also by prefix', () => {
-    const exempt = (text: string) => parseNodeAgentConfig([...NAME, '--gate-exempt', text]).gateExempt;
+    const exempt = (text: string) => parseNodeAgentConfig([...NAME, '--dpu-exempt', text]).dpuExempt;
     assert.deepEqual([exempt('kube-system, openshift-*'), exempt('')], [['kube-system', 'openshift-*'], []]);
   });
 
@@ -388,7 +388,7 @@ describe('settings of the node agent', () => {
     ['--kubelet-endpoint', ['', 'node:1', '[::1]:10250'], ['node', 'node:', 'node:123456', '/node:1', 'a b:1']],
     ['--node-name', ['a', 'a.b-c', `a${'b'.repeat(252)}`], ['', '-a', 'a-', `a${'b'.repeat(253)}`]],
     ['--run-dir', [`/${'x'.repeat(95)}`], [`/${'x'.repeat(96)}`, 'x']],
-    ['--gate-exempt', [Array(128).fill('a').join()], [Array(129).fill('a').join()]],
+    ['--dpu-exempt', [Array(128).fill('a').join()], [Array(129).fill('a').join()]],
     ['--state-dir', ['/'], ['', 'x']],
   ];
   for (const [flag, accepted, refused] of limits) {
@@ -402,8 +402,8 @@ describe('settings of the node agent', () => {
   const wrong: [string, string[], RegExp][] = [
     ['a missing node name', [], /--node-name/],
     ['an invalid node name', ['--node-name', 'Not A Node'], /--node-name Not A Node/],
-    ['exemption of all namespaces', [...NAME, '--gate-exempt', '*'], /--gate-exempt \*/],
-    ['a star in the middle', [...NAME, '--gate-exempt', 'a*b'], /"a\*b" is not a valid member/],
+    ['exemption of all namespaces', [...NAME, '--dpu-exempt', '*'], /--dpu-exempt \*/],
+    ['a star in the middle', [...NAME, '--dpu-exempt', 'a*b'], /"a\*b" is not a namespace/],
   ];
   for (const [name, argv, message] of wrong) {
     it(`refuse ${name}`, () =>

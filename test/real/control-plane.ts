@@ -301,7 +301,7 @@ async function served(client: KubeClient, { kind, spec }: KubernetesObject): Pro
     names: { plural: string };
     versions: { name: string; served: boolean }[];
   };
-  for (const version of versions.filter((one) => one.served)) {
+  for (const version of versions.filter((version) => version.served)) {
     const path = `/apis/${group}/${version.name}/${names.plural}?limit=1`;
     await until(`${path} to be served`, () => client.get(path));
   }
@@ -312,7 +312,7 @@ function discover(client: KubeClient, { apiVersion, kind }: KubernetesObject): P
   const path = apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   return until(`${apiVersion} ${kind} to be served`, async () => {
     const { resources } = (await client.get(path)) as { resources: Resource[] };
-    return resources.find((one) => one.kind === kind && !one.name.includes('/'));
+    return resources.find((resource) => resource.kind === kind && !resource.name.includes('/'));
   });
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
-import { EVICTION_WEBHOOK, evictionDenial } from '../../sandbox/api-server/subresources.ts';
+import { evictionDenial } from '../../sandbox/api-server/subresources.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';
@@ -105,7 +105,7 @@ function evictionWebhook(port: number, ca: string): KubernetesObject {
   const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['pods/eviction'] };
   const onlyVms = { name: 'only-vms', expression: 'object.metadata.name.startsWith("virt-launcher")' };
   const webhook = {
-    name: EVICTION_WEBHOOK,
+    name: 'virt-launcher-eviction-interceptor.kubevirt.io',
     ...{ admissionReviewVersions: ['v1'], sideEffects: 'NoneOnDryRun', failurePolicy: 'Fail', timeoutSeconds: 10 },
     ...{ rules: [rule], matchConditions: [onlyVms] },
     clientConfig: { url: `https://localhost:${port}${EVICTIONS}`, caBundle: Buffer.from(ca).toString('base64') },

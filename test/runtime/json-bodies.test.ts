@@ -8,7 +8,7 @@ import express, { type ErrorRequestHandler } from 'express';
 import { HttpServer } from '../../runtime/http-server.ts';
 import { JsonBodies, type JsonBodiesOptions } from '../../runtime/json-bodies.ts';
 import { BodyError } from '../../runtime/json-bounds.ts';
-import { sleep } from '../../runtime/time.ts';
+import { eventually } from '../support/eventually.ts';
 import { silent } from '../support/logger.ts';
 
 const MIB = 1024 * 1024;
@@ -21,7 +21,7 @@ describe('JSON bodies', () => {
   const callers: Socket[] = [];
   let statuses: number[] = [];
   /** Seconds until the handler of each body has finished. */
-  let workSeconds = 0;
+  let work = Promise.resolve();
 
   const serve = async ({
     connections = 256,
@@ -29,7 +29,7 @@ describe('JSON bodies', () => {
   }: Partial<JsonBodiesOptions> & { connections?: number } = {}) => {
     bodies = new JsonBodies({ maxBodyBytes: 7 * MIB, ...limits });
     statuses = [];
-    workSeconds = 0;
+    work = Promise.resolve();
     const app = express();
     const fail: ErrorRequestHandler = (error: unknown, _request, response, _next) => {
       assert.ok(error instanceof BodyError, String(error));
@@ -39,7 +39,7 @@ describe('JSON bodies', () => {
     app.post(
       '/',
       bodies.handler(async ({ body }, response) => {
-        await sleep(workSeconds);
+        await work;
         response.send(`${JSON.stringify(body).length}`);
       }),
     );
@@ -78,9 +78,8 @@ describe('JSON bodies', () => {
   it('take at most their share of the bytes in flight if 60 of them stall, while others are served', async () => {
     await serve();
     for (let i = 0; i < 60; i++) await stall(7 * MIB, 7 * MIB - 1);
-    await sleep(0.3);
+    await eventually(() => bodies.evicted > 50, 'stalled ones are given up');
     assert.ok(bodies.bytes <= 8 * MIB, `${bodies.bytes} bytes in flight`);
-    assert.ok(bodies.evicted > 50, `${bodies.evicted} given up`);
     for (const size of [20_000, 3 * MIB, 7 * MIB]) assert.equal(await post(size), `${size}`);
     assert.equal(await post(3 * MIB, ATTACKER), `${3 * MIB}`, 'of the same address too: a stalled one makes room');
   }).timeout(300_000);
@@ -88,19 +87,24 @@ describe('JSON bodies', () => {
   it('that stall at many addresses make room for another address', async () => {
     await serve();
     for (let i = 0; i < 20; i++) await stall(7 * MIB, 100_000, `127.0.1.${i + 1}`);
-    await sleep(0.1);
+    await eventually(() => bodies.evicted > 0, 'one is given up');
     assert.ok(bodies.bytes <= 16 * MIB, `${bodies.bytes} bytes in flight`);
     for (const size of [20_000, 3 * MIB, 7 * MIB]) assert.equal(await post(size), `${size}`);
   });
 
   it('in use count until their answer, and one client has half of the bytes', async () => {
     await serve({ maxBytesInFlight: 4 * MIB });
-    workSeconds = 0.3;
+    let finish = () => {};
+    work = new Promise((resolve) => {
+      finish = resolve;
+    });
     const first = Array.from({ length: 4 }, () => post(500_000, ATTACKER));
-    await sleep(0.1);
-    assert.equal(bodies.bytes, 2_000_000);
+    await eventually(() => bodies.bytes === 2_000_000, 'all four are in use');
     assert.match(await post(500_000, ATTACKER), /more than 4194304 bytes of requests are in flight; try again/);
-    assert.equal(await post(500_000), '500000');
+    const other = post(500_000);
+    await eventually(() => bodies.bytes === 2_500_000, 'that of another client is in use');
+    finish();
+    assert.equal(await other, '500000');
     assert.deepEqual(await Promise.all(first), Array(4).fill('500000'));
     assert.deepEqual([bodies.bytes, statuses], [0, [503]]);
   });
@@ -124,17 +128,15 @@ describe('JSON bodies', () => {
   it('whose caller leaves no longer count', async () => {
     await serve();
     const socket = await stall(3 * MIB, 100_000);
-    await sleep(0.1);
-    assert.equal(bodies.bytes, 3 * MIB);
+    await eventually(() => bodies.bytes === 3 * MIB, 'it counts');
     socket.destroy();
-    await sleep(0.1);
-    assert.equal(bodies.bytes, 0);
+    await eventually(() => bodies.bytes === 0, 'it no longer counts');
   });
 
   it('announced too large are refused before they arrive', async () => {
     await serve();
     await stall(8 * MIB, 1);
-    await sleep(0.1);
+    await eventually(() => statuses.length > 0, 'an answer');
     assert.deepEqual(statuses, [413]);
   });
 
@@ -171,7 +173,7 @@ describe('JSON bodies', () => {
     assert.equal(await post(100), '100');
     for (let i = 0; i < 40; i++) await stall(1000, 1);
     assert.equal(await post(100), '100');
-    await sleep(0.1);
-    assert.ok(callers.filter((caller) => !caller.destroyed && caller.readable).length <= 8);
+    const openCallers = () => callers.filter((caller) => !caller.destroyed && caller.readable);
+    await eventually(() => openCallers().length <= 8, 'at most eight are open');
   });
 });

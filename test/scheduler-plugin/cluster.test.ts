@@ -31,7 +31,7 @@ function startCluster(pageOf?: Parameters<typeof createApi>[0]) {
     reader: new NeedsReader('all'),
     dpuLeaseNamespace: 'ovn-kubernetes',
     log: silent,
-    now: () => clock.now,
+    nowSeconds: () => clock.now,
   });
   const ending = new AbortController();
   const running = cluster.run(ending.signal);
@@ -231,7 +231,7 @@ describe('the watch of the extender for VMs with CPU masks', () => {
     client: api.client,
     onInstance: (key, one) => void instances.set(key, one),
     log: silent,
-    now: () => 0,
+    nowSeconds: () => 0,
   });
   let running: Promise<void>;
   before(async () => {

@@ -125,7 +125,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const nameOf = (what: unknown) => (typeof what === 'string' ? what : (what as { uid: string }).uid);
   const state = new ClusterState(silent);
   const onEnd = (node: string) => void notified.push(`ended ${node}`);
-  const exclusions = new NodeExclusions({ fleet: state.fleet, onEnd, log: silent, now: () => clock.now });
+  const exclusions = new NodeExclusions({ fleet: state.fleet, onEnd, log: silent, nowSeconds: () => clock.now });
   for (const event of EVENTS) {
     state.on(event, (what: unknown, end?: unknown) =>
       notified.push(`${event} ${nameOf(what)}${event === 'reservationEnded' ? ` ${String(end)}` : ''}`),
@@ -153,7 +153,13 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
   const dpuHealth = {
     verdict: (node: string) => dpus[node] ?? { ready: true, state: 'unknown' as const, age: undefined },
   };
-  const verdicts = new NodeVerdicts({ state, exclusions, dpuHealth, unpredictable: policy, now: () => clock.now });
+  const verdicts = new NodeVerdicts({
+    state,
+    exclusions,
+    dpuHealth,
+    unpredictable: policy,
+    nowSeconds: () => clock.now,
+  });
   const lookahead = new Lookahead({ fleet: state.fleet, verdicts, log: silent });
   const extender = new Extender({
     lookahead,
@@ -176,7 +182,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
       },
     },
     replica: { mayAnswer: fixture.active ?? (() => true) },
-    now: () => clock.now,
+    nowSeconds: () => clock.now,
     answers: fixture.answers ?? 16,
     reservationTimeout: 660,
   });

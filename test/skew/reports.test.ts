@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createReports } from '../../console/server/reports.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
-import { NODE_TOPOLOGY_API, nodeTopology, nodeTopologyStatus, REPORT_FORMAT } from '../../kube/node-topology.ts';
+import { NODE_TOPOLOGY_API, nodeTopology, nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { formatPausedStart, isPausedAtStart, nextStep, parsePausedStart } from '../../model/launcher/paused-start.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { Report } from '../../node-agent/report/report.ts';
@@ -19,7 +19,7 @@ const MORE = {
   moreOfTheNode: { a: 1 },
   cells: statusOf().cells.map((cell) => ({ ...cell, more: 'x' })),
 };
-const OTHER = { format: REPORT_FORMAT + 1, cells: { 0: 'all' }, assignments: 'elsewhere' };
+const OTHER = { format: 2, cells: { 0: 'all' }, assignments: 'elsewhere' };
 const SAID = /^the report has format "2", and this version of Plumbline reads format 1: upgrade webhook and extender/;
 
 describe('reports from agents of other versions', () => {

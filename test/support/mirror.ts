@@ -76,7 +76,7 @@ export function createMirror(client: KubeClient, type: ResourceType, log: Logger
       else remove(key, before?.whole.metadata.uid);
     },
     log,
-    now: () => performance.now() / 1000,
+    nowSeconds: () => performance.now() / 1000,
   });
   const follow: Mirror['follow'] = (listener) => {
     for (const object of [...items.values()]) listener({ type: 'ADDED', object, previous: undefined });

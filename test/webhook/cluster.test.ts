@@ -22,7 +22,7 @@ describe('reading network definitions', () => {
       return answer();
     };
     const client = { get } as unknown as KubeClient;
-    const reader = new DefinitionLookups({ client, timeoutSeconds: 3, log, now: () => clock.now });
+    const reader = new DefinitionLookups({ client, timeoutSeconds: 3, log, nowSeconds: () => clock.now });
     const find = (name: string, namespace = 'tenant') => reader.find({ namespace, name });
     return { find, clock, requests, lines };
   };
@@ -167,8 +167,8 @@ function lookup({ cached, answer, timeout = 60, times = [0] }: Lookup) {
     return reply;
   };
   const left = [...times];
-  const now = () => (left.length > 1 ? left.shift() : left[0]) ?? 0;
-  const find = createVmiLookup({ client: { get } as unknown as KubeClient, timeout, now, find: () => cached });
+  const nowSeconds = () => (left.length > 1 ? left.shift() : left[0]) ?? 0;
+  const find = createVmiLookup({ client: { get } as unknown as KubeClient, timeout, nowSeconds, find: () => cached });
   const lookUp = (fits = true) => find('telco-east', reference, () => fits);
   return { requests, lookUp };
 }
@@ -242,7 +242,7 @@ describe('the lookup of a VMI', () => {
       return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new Error('given up'))));
     };
     const client = { get } as unknown as KubeClient;
-    const lookUp = createVmiLookup({ client, timeout: 60, now: () => 0, find: () => cached });
+    const lookUp = createVmiLookup({ client, timeout: 60, nowSeconds: () => 0, find: () => cached });
     const lookup = await lookUp('telco-east', reference, () => ++looks > 2);
     assert.equal(lookup.kind, 'found');
     assert.equal(looks, 3);

@@ -84,7 +84,7 @@ export interface VmiLookupOptions {
   /** Seconds for the whole lookup. */
   readonly timeout: number;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
   /** Finds a VMI in the watched copy. */
   readonly find: (namespace: string, name: string) => VmiShape | undefined;
 }
@@ -97,7 +97,7 @@ const RETRY_SECONDS = 0.2;
  * Finds VMIs in the watched copy and, if that has none that fits, in the API server; the first result counts, and
  * temporary failures are retried, because a launcher without a readable VMI is refused.
  */
-export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions) {
+export function createVmiLookup({ client, timeout, nowSeconds, find }: VmiLookupOptions) {
   /** @param fits whether KubeVirt can have rendered the launcher from a copy of the VMI */
   return async (namespace: string, reference: VmiReference, fits: (vmi: VmiShape) => boolean): Promise<VmiLookup> => {
     const { name, uid } = reference;
@@ -107,7 +107,7 @@ export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions
     };
     const watched = fitting();
     if (watched !== undefined) return { kind: 'found', vmi: watched };
-    const deadline = now() + timeout;
+    const deadline = nowSeconds() + timeout;
     return underSignals([], undefined, async (signal) => {
       const arrived = (async (): Promise<VmiLookup> => {
         for (;;) {
@@ -120,9 +120,9 @@ export function createVmiLookup({ client, timeout, now, find }: VmiLookupOptions
         for (;;) {
           const { answer, isPassing } = await request(client, namespace, reference, {
             signal,
-            timeout: deadline - now(),
+            timeout: deadline - nowSeconds(),
           });
-          if (!isPassing || deadline - now() <= RETRY_SECONDS) return answer;
+          if (!isPassing || deadline - nowSeconds() <= RETRY_SECONDS) return answer;
           await sleep(RETRY_SECONDS, signal);
         }
       })();

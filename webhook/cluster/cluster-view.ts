@@ -17,7 +17,7 @@ import { createNodeCache, LIST_PAGE_OBJECTS, type NodeCacheOptions } from './nod
 /** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
 const MAX_VMI_BYTES = 48 * 1024 * 1024;
 
-export function createVmiCache({ client, log, now }: WatchOptions) {
+export function createVmiCache({ client, log, nowSeconds }: WatchOptions) {
   const instances = createReflector({
     client,
     path: instancesPath(),
@@ -27,7 +27,7 @@ export function createVmiCache({ client, log, now }: WatchOptions) {
     budget: new TenantBudget(MAX_VMI_BYTES),
     optional: true,
     log,
-    now,
+    nowSeconds,
   });
   return {
     watches: { VMIs: instances },
@@ -57,7 +57,7 @@ function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
 
 const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
 
-export function createNadCache({ client, log, now }: WatchOptions) {
+export function createNadCache({ client, log, nowSeconds }: WatchOptions) {
   const primaries = new Map<string, Set<string>>();
   const definitions = createReflector({
     client,
@@ -76,7 +76,7 @@ export function createNadCache({ client, log, now }: WatchOptions) {
     },
     optional: true,
     log,
-    now,
+    nowSeconds,
   });
   return {
     watches: { 'network definitions': definitions },
@@ -102,12 +102,12 @@ export const vlan = z.object({
 const OWN_PROVIDER = 'ovn';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
-export function createNetworkContextCache(configured: ConfiguredContext, { client, log, now }: WatchOptions) {
+export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: WatchOptions) {
   let built: NetworkContext | undefined;
   const onChange = () => {
     built = undefined;
   };
-  const shared = { client, optional: true, onChange, log, now } as const;
+  const shared = { client, optional: true, onChange, log, nowSeconds } as const;
   const subnets = createReflector({
     ...shared,
     path: '/apis/kubeovn.io/v1/subnets',
@@ -157,7 +157,7 @@ export function createClusterView(configured: ConfiguredContext, options: NodeCa
     },
     /** Why it must not be relied on: see cacheProblem. A kind that is not installed counts as empty. */
     get problem() {
-      return cacheProblem(watches, options.now());
+      return cacheProblem(watches, options.nowSeconds());
     },
     findVmi: vmis.find,
     findNad: nads.find,

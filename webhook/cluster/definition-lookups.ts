@@ -22,7 +22,7 @@ export interface DefinitionLookupsOptions {
   readonly timeoutSeconds: number;
   readonly log: WebhookLogger;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /**
@@ -44,7 +44,7 @@ export class DefinitionLookups {
   /** @returns undefined if there is none, or if the namespace cannot be read */
   async find({ namespace, name }: NetworkRef): Promise<NadFacts | undefined> {
     if (namespace === '' || name === '') return undefined;
-    const nowSeconds = this.#options.now();
+    const nowSeconds = this.#options.nowSeconds();
     for (const [oldest, { requestedSeconds }] of this.#namespaces) {
       if (nowSeconds - requestedSeconds < MAX_AGE_SECONDS) break;
       this.#namespaces.delete(oldest);

@@ -87,7 +87,7 @@ function kindOf(
     rooms: roomsOf(host, reserved, fullPcpusOnly),
     alignment: topologyManager?.policy ?? '',
     networks: {
-      physnets: new Map(physnets.map((one) => [one.name, CpuSet.parse(one.cells, MAX_CELL_ID)])),
+      physnets: new Map(physnets.map((physnet) => [physnet.name, CpuSet.parse(physnet.cells, MAX_CELL_ID)])),
       tunnel: tunnel && CpuSet.parse(tunnel.cells, MAX_CELL_ID),
     },
   });

@@ -57,7 +57,7 @@ export const LIST_PAGE_OBJECTS = 100;
  * A report affects other nodes as well. One that contradicts its Node or is an outlier therefore does not count, and a
  * network only counts if the Node's own kubelet advertises its device.
  */
-export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOptions) {
+export function createNodeCache({ client, log, nowSeconds, onQuarantined }: NodeCacheOptions) {
   const readReport = createKindReader();
   let counted: CountedReports | undefined;
   const forget = () => {
@@ -79,10 +79,10 @@ export function createNodeCache({ client, log, now, onQuarantined }: NodeCacheOp
       if (!isDeepStrictEqual(before, after)) forget();
     },
     log,
-    now,
+    nowSeconds,
   });
   const read = new Map<string, ReadReport>();
-  const reports = createReportReflector({ client, page: LIST_PAGE_OBJECTS, log, now }, (node, raw) => {
+  const reports = createReportReflector({ client, page: LIST_PAGE_OBJECTS, log, nowSeconds }, (node, raw) => {
     const report = raw === undefined ? undefined : readReport(raw);
     if (read.get(node) === report) return;
     if (report === undefined) read.delete(node);

@@ -16,7 +16,7 @@ export function createSchedulerLease(name: string, options: WatchOptions) {
       if (name === '' || !leases.synced) return undefined;
       if (leader.holder === undefined) return 'no replica of it has ever led';
       if (leader.holder === '') return 'no replica of it leads';
-      const silent = Math.round(leader.silentSeconds(options.now()));
+      const silent = Math.round(leader.silentSeconds(options.nowSeconds()));
       return silent > SILENT_SECONDS ? `its leader has not renewed its Lease for ${silent} s` : undefined;
     },
   };

@@ -78,7 +78,7 @@ async function validate(
 function annotationNames(object: unknown, path = ''): string[] {
   const within = (value: unknown, field: string) => (isObject(value) ? value[field] : undefined);
   const template = path.split('.').reduce(within, object);
-  const named = [object, template].map((one) => within(within(one, 'metadata'), 'annotations'));
+  const named = [object, template].map((holder) => within(within(holder, 'metadata'), 'annotations'));
   return [...new Set(named.flatMap((annotations) => (isObject(annotations) ? Object.keys(annotations) : [])))];
 }
 
@@ -92,7 +92,7 @@ function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
 
 /** Warns once, when the name is written, and only about VMs that opt in. */
 function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
-  const [own, before] = [current, previous].map((one) => one?.spec.schedulerName ?? undefined);
+  const [own, before] = [current, previous].map((template) => template?.spec.schedulerName ?? undefined);
   return own === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(own, schedulerName);
 }
 

@@ -14,7 +14,7 @@ const LABEL = `app.kubernetes.io/name=${AGENT}`;
 const namesOf = (objects: readonly { readonly metadata: { readonly name?: string | undefined } }[]) =>
   objects.map(({ metadata }) => metadata.name ?? '');
 
-const MAX_LOGS = 3;
+const MAX_LOG_PODS = 3;
 
 function agentsOn(names: readonly string[], systemPods: DoctorFacts['systemPods']): Fix {
   const [only, ...more] = names;
@@ -25,7 +25,7 @@ function agentsOn(names: readonly string[], systemPods: DoctorFacts['systemPods'
   return fix(
     'check whether an agent runs there, and read its log',
     inSystem('get', 'pods', '-o', 'wide', '-l', LABEL, ...where),
-    ...namesOf(pods.slice(0, MAX_LOGS)).map((name) => inSystem('logs', name, '--tail=20')),
+    ...namesOf(pods.slice(0, MAX_LOG_PODS)).map((name) => inSystem('logs', name, '--tail=20')),
   );
 }
 
@@ -118,7 +118,7 @@ function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
 
 function noteQuarantined(notes: Notebook, nodes: DoctorFacts['nodes'], reports: readonly NodeTopology[]): void {
   for (const { metadata, status, unread } of reports) {
-    const node = nodes.find((one) => one.metadata.name === metadata.name);
+    const node = nodes.find((node) => node.metadata.name === metadata.name);
     const fault = unread ?? (status && faultOf(status, node));
     if (fault === undefined) continue;
     const name = metadata.name ?? '';

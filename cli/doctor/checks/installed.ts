@@ -106,7 +106,8 @@ export function runningParts(pods: readonly SystemPod[]) {
   const counts = new Map<string, Running>();
   const unknown = new Set<string>();
   for (const { spec, status } of pods) {
-    const isReady = status?.conditions?.some((one) => one.type === 'Ready' && one.status === 'True') === true;
+    const isReady =
+      status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') === true;
     for (const { name, image } of [...(spec.initContainers ?? []), ...spec.containers]) {
       const part = PARTS[name];
       if (part === undefined || image == null || !IMAGES.test(image)) continue;

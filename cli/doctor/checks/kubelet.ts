@@ -18,13 +18,13 @@ interface Rule {
   readonly todo: string;
 }
 
-const MAX_CORES = 4;
+const MAX_NAMED_CORES = 4;
 
 const splitsCore = ({ host: { host, reserved } }: ReportedHost) => splitCores(host, reserved).length > 0;
 
 function splitText({ host: { host, reserved } }: ReportedHost): string {
   const cores = splitCores(host, reserved).map((core) => `CPUs ${core} are one core`);
-  return `reserved CPUs split a core (${someNames(cores, MAX_CORES)})`;
+  return `reserved CPUs split a core (${someNames(cores, MAX_NAMED_CORES)})`;
 }
 
 function mayHang(node: ReportedHost): boolean {

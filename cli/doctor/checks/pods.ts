@@ -93,8 +93,8 @@ function isOwned({ machines, instances }: DoctorFacts): (event: Occurrence) => b
   if (machines.missing === 'forbidden' || instances.missing === 'forbidden') return () => true;
   const owners = [...(machines.value ?? []), ...(instances.value ?? [])].flatMap(({ metadata }) => {
     const { namespace, name, generateName } = metadata;
-    return [name, generateName].flatMap((one) =>
-      one ? [`${namespace}${LAUNCHER}${one}`.slice(0, longest(namespace))] : [],
+    return [name, generateName].flatMap((text) =>
+      text ? [`${namespace}${LAUNCHER}${text}`.slice(0, longest(namespace))] : [],
     );
   });
   return ({ involvedObject: { namespace, name } }) => owners.some((owner) => `${namespace}/${name}`.startsWith(owner));

@@ -120,7 +120,7 @@ function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
 function checkCpuManagerGate(notes: Notebook, { groups, kubevirts }: PreflightFacts): void {
   if (!groups.has('kubevirt.io')) return;
   const installed = notes.value(kubevirts, 'KubeVirt objects') ?? [];
-  if (installed.length === 0 || installed.some((one) => featureGates(one).includes('CPUManager'))) return;
+  if (installed.length === 0 || installed.some((kubevirt) => featureGates(kubevirt).includes('CPUManager'))) return;
   notes.warning(
     'KubeVirt’s feature gate CPUManager is off',
     'KubeVirt labels no node for VMs with dedicated CPUs, so they stay Pending',

@@ -112,7 +112,8 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
 function checkOrder(notes: Notebook, facts: DoctorFacts, launcher: Webhook): void {
   const validators = facts.validating.value ?? [];
   const later = (facts.mutating.value ?? []).filter(
-    (one) => !isOurs(one) && (one.metadata.name ?? '') > OURS && one.webhooks.some(seesNewPods),
+    (configuration) =>
+      !isOurs(configuration) && (configuration.metadata.name ?? '') > OURS && configuration.webhooks.some(seesNewPods),
   );
   if (later.length === 0) {
     notes.seen('no other webhook changes pods after it');
@@ -138,8 +139,8 @@ function checkOrder(notes: Notebook, facts: DoctorFacts, launcher: Webhook): voi
 function seesNewPods({ rules }: Webhook): boolean {
   return (rules ?? []).some(
     ({ resources, operations }) =>
-      (resources ?? []).some((one) => one === 'pods' || one === '*' || one === '*/*') &&
-      (operations ?? []).some((one) => one === 'CREATE' || one === '*'),
+      (resources ?? []).some((resource) => resource === 'pods' || resource === '*' || resource === '*/*') &&
+      (operations ?? []).some((operation) => operation === 'CREATE' || operation === '*'),
   );
 }
 

@@ -96,5 +96,5 @@ export async function presentedCertificates(
   );
   return read.includes('forbidden')
     ? { missing: 'forbidden' }
-    : { value: read.flatMap((one) => (one === 'forbidden' ? [] : one)) };
+    : { value: read.flatMap((answer) => (answer === 'forbidden' ? [] : answer)) };
 }

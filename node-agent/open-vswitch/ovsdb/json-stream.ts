@@ -1,7 +1,7 @@
 import { cut, PlumblineError } from '../../../model/errors.ts';
 
 /** The stream is not JSON, or one of its values is larger than any value that this side requested. */
-export class JsonStreamError extends PlumblineError {
+class JsonStreamError extends PlumblineError {
   constructor(why: string, options?: ErrorOptions) {
     super('ovsdb-protocol', why, options);
   }

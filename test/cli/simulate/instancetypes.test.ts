@@ -37,7 +37,7 @@ describe('simulate of VMs with an instancetype', () => {
   /** Documents of one file, and the demand of its VM. */
   async function demandOf(documents: readonly object[], client?: Parameters<typeof prepare>[3]) {
     const path = join(temp(), 'vms.yaml');
-    writeFileSync(path, documents.map((one) => stringify(one)).join('---\n'));
+    writeFileSync(path, documents.map((document) => stringify(document)).join('---\n'));
     const { demands, notes } = await prepare([], [readVmFile(path, 'default')], scene, client);
     return { notes, demand: demands[0], threads: demands[0]?.needs.guestThreads };
   }

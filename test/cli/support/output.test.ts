@@ -6,7 +6,7 @@ function drawn(isTTY: boolean, times: readonly number[]): string[] {
   const written: string[] = [];
   const out = { isTTY, columns: 60, write: (text: string) => written.push(text) > 0 };
   let clock = 0;
-  const progress = createProgress(out as never, () => clock);
+  const progress = createProgress(out as never, () => clock / 1000);
   for (const time of times) {
     clock = time;
     progress.update(time / 40_000, `${time / 1000} VMs placed`);

@@ -53,8 +53,8 @@ describe('the history of a node and of a VM', () => {
       event('Pod', 'virt-launcher-router-two-x2x4z', 'Scheduled', '2026-05-04T10:00:02Z'),
       event('Pod', 'router', 'Pulled', '2026-05-04T10:00:02Z'),
     ];
-    for (const one of events) {
-      await client.create(`/api/v1/namespaces/${one.metadata.namespace}/events`, one);
+    for (const event of events) {
+      await client.create(`/api/v1/namespaces/${event.metadata.namespace}/events`, event);
     }
   });
   after(() => api.stop());

@@ -3,9 +3,9 @@ import fc from 'fast-check';
 import { ParseError } from '../../../model/errors.ts';
 import { parseAttachments, parseRef, refText } from '../../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import { AFFINITIES, parseAffinities } from '../../../model/networks/interfaces.ts';
+import { type Affinity, parseAffinities } from '../../../model/networks/interfaces.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
-import { formatPreferences, NO_PREFERENCES, parsePreferences } from '../../../model/placement/preferences.ts';
+import { formatPreferences, parsePreferences } from '../../../model/placement/preferences.ts';
 import { vector } from '../../support/vectors.ts';
 import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, withLong } from '../mutation.ts';
@@ -75,6 +75,7 @@ export const nad: Target<string> = {
   },
 };
 
+const AFFINITIES: readonly Affinity[] = ['required', 'preferred', 'none'];
 const anyName = fc.oneof(fc.stringMatching(/^[a-z][-a-z0-9]{0,8}$/), fc.string({ maxLength: 4 }));
 const wishes = fc
   .dictionary(anyName, fc.constantFrom(...AFFINITIES, ...AFFINITIES, 'other', 1), { maxKeys: 5 })
@@ -102,6 +103,7 @@ export const affinity: Target<string> = {
 const placed = fc
   .record({ preferred: fc.array(anyName, { maxLength: 5 }), spansCells: fc.boolean() }, { requiredKeys: [] })
   .map((content) => JSON.stringify(content));
+const NO_PREFERENCES = parsePreferences('malformed');
 export const placement: Target<string> = {
   name: 'placement',
   about: 'the placement annotation never causes an error, and survives writing and reading',

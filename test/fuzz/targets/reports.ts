@@ -5,7 +5,7 @@ import { nodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { PlumblineError } from '../../../model/errors.ts';
 import { preparedHost } from '../../../model/placement/needs.ts';
-import { CheckpointError, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
+import { parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
 import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, withLong } from '../mutation.ts';
 import { cpuList } from './cpus.ts';
@@ -115,7 +115,7 @@ export const checkpoint: Target<string> = {
     { head: HEAD, piece: '"a":{', closing: '}', tail: '}}' },
   ),
   judge(text) {
-    const parsed = parsedOrRefused(() => parseCheckpoint(text), CheckpointError);
+    const parsed = parsedOrRefused(() => parseCheckpoint(text), 'CheckpointError');
     if (parsed === undefined) return 'refused';
     const { entries, owned, defaultCpus, policy } = parsed.value;
     const content = JSON.parse(text) as {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { ProtocolError, type Question, QuestionReader } from '../../../node-agent/gate/protocol.ts';
-import { JsonStream, JsonStreamError } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
+import { JsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { vector } from '../../support/vectors.ts';
 import { parsedOrRefused, type Target } from '../engine.ts';
 import { almost, piecesOf, type Stream, streamOf, withLong } from '../mutation.ts';
@@ -11,13 +11,15 @@ const value = fc.oneof(
   fc.array(fc.jsonValue(), { maxLength: 4 }),
   fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 }),
 );
-const several = fc.array(value, { maxLength: 5 }).map((values) => values.map((one) => JSON.stringify(one)).join(''));
+const several = fc
+  .array(value, { maxLength: 5 })
+  .map((values) => values.map((value) => JSON.stringify(value)).join(''));
 /** Feeds the bytes in these chunks; the values so far, and whether the stream was refused. */
 function feed(bytes: Buffer, cuts: readonly number[]): { readonly values: unknown[]; readonly refused: boolean } {
   const stream = new JsonStream();
   const values: unknown[] = [];
   for (const piece of piecesOf(bytes, cuts)) {
-    const parsed = parsedOrRefused(() => stream.read(piece), JsonStreamError);
+    const parsed = parsedOrRefused(() => stream.read(piece), 'JsonStreamError');
     if (parsed === undefined) return { values, refused: true };
     values.push(...parsed.value);
   }
@@ -48,7 +50,7 @@ export const ovsdbStream: Target<Stream> = {
     assert.equal(alone.refused, refused);
     if (!refused) {
       assert.deepEqual(alone.values, values);
-      assert.equal(values.map((one) => JSON.stringify(one)).join('').length > 0, values.length > 0);
+      assert.equal(values.map((value) => JSON.stringify(value)).join('').length > 0, values.length > 0);
     }
     return refused ? 'refused' : 'accepted';
   },

@@ -8,7 +8,7 @@ describe('the slices of the CPU driver of DRA', () => {
     const lists = scriptedLists({ [RESOURCE_SLICES_PATH]: [] });
     const marked = new Set<string>();
     const slices = createResourceSliceReflector(
-      { client: lists.client, log: silent, now: () => 0 },
+      { client: lists.client, log: silent, nowSeconds: () => 0 },
       (node, isMarked) => (isMarked ? marked.add(node) : marked.delete(node)),
     );
     const running = new AbortController();

@@ -10,7 +10,7 @@ function stage(reported: readonly string[] = []) {
   const agents = new SilentAgents({
     onSilent: (node, isSilent) => void events.push(`${node} ${isSilent ? 'silent' : 'back'}`),
     onRenewed: (node, hasRenewed) => void events.push(`${node} ${hasRenewed ? 'renewed' : 'forgotten'}`),
-    now: () => clock.now,
+    nowSeconds: () => clock.now,
   });
   return {
     agents,

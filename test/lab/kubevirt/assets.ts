@@ -4,6 +4,8 @@ import { join } from 'node:path';
 /** KubeVirt's programs in the lab's guest: in the launcher's image, in virt-handler's, and unchanged. */
 export const LAUNCHER_PROGRAMS = [
   ...['virt-launcher', 'virt-launcher-monitor', 'virt-probe', 'virt-tail', 'virt-freezer', 'container-disk'],
+  // Since 1.9 virt-launcher refuses to start without it: libvirt calls it for the arriving guest of a migration.
+  'libvirt-hook-client',
   // KubeVirt's own script through which virt-handler learns libvirt's capabilities on the node.
   'node-labeller.sh',
 ] as const;

@@ -6,14 +6,16 @@ import { debianMirror } from '../machine/missing.ts';
 import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
 import type { Places } from '../machine/places.ts';
 import { HANDLER_PROGRAMS, kubeVirtAsset, LAUNCHER_PROGRAMS, LIBVIRT_SETTINGS } from './assets.ts';
+import { countingKernel } from './counting-guest.ts';
 import { packInit } from './guest-kernel.ts';
 
 export const LAUNCHER_IMAGE = 'lab/virt-launcher:1';
 export const HANDLER_IMAGE = 'lab/virt-handler:1';
-/** A kernel and an initramfs at the paths below, for VMs that boot a kernel. */
+/** Kernels and an initramfs at the paths below, for VMs that boot a kernel. */
 export const GUEST_IMAGE = 'lab/guest:1';
 export const GUEST_KERNEL = '/boot/vmlinuz';
 export const GUEST_INITRAMFS = '/boot/initramfs.gz';
+export const COUNTING_KERNEL = '/boot/counting';
 
 /** libvirt, QEMU, and the programs that KubeVirt and its scripts run. */
 const PACKAGES = [
@@ -106,6 +108,9 @@ async function adapt(root: string): Promise<void> {
   for (const directory of ['dev', 'home/qemu', 'usr/lib64/qemu-kvm', 'root']) {
     await mkdir(join(root, directory), { recursive: true });
   }
+  // KubeVirt's user puts a link to its client there.
+  await mkdir(join(root, 'etc/libvirt/hooks'), { recursive: true });
+  await chmod(join(root, 'etc/libvirt/hooks'), 0o777);
   await write(root, 'etc/passwd', PASSWD);
   await write(root, 'etc/group', GROUP);
   await write(root, 'usr/sbin/virtqemud', VIRTQEMUD, 0o755);
@@ -147,6 +152,7 @@ async function guestFiles(places: Places, root: string): Promise<string> {
   await mkdir(join(root, 'boot'), { recursive: true });
   await copyFile(places.kernel, join(root, GUEST_KERNEL));
   await packInit(places.busybox, join(root, GUEST_INITRAMFS));
+  await writeFile(join(root, COUNTING_KERNEL), countingKernel());
   return root;
 }
 

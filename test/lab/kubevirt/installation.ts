@@ -6,6 +6,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { KUBEVIRT, reachable } from '../../kubevirt/install-strategy.ts';
 import type { KubernetesObject } from '../../real/control-plane.ts';
 import { isWebhookConfiguration } from '../../real/demo/webhook-configurations.ts';
+import type { LabMachine } from '../lab.ts';
 import { applyObjects, deleteObjects } from '../scenarios/guest-agent.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { HANDLER_PORT, startVirtApi, startVirtController } from './control.ts';
@@ -21,7 +22,7 @@ const IMPORTED = 900;
 const HANDLER_READY = 900;
 
 /**
- * Installs the real KubeVirt: virt-handler as its DaemonSet on the lab's node, virt-api and virt-controller as programs
+ * Installs the real KubeVirt: virt-handler as its DaemonSet on the lab's nodes, virt-api and virt-controller as programs
  * of the API server's machine. At the end of the scenario its webhooks, API and DaemonSet are removed; the definitions
  * stay.
  */
@@ -29,7 +30,7 @@ export async function installKubeVirt(scene: Scene): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   scene.undo(() => rm(directory, { recursive: true }));
   const daemonSets = await installControl(scene, directory);
-  await importImages(scene);
+  await importImages(scene.machines);
   await installOnNode(scene, daemonSets);
 }
 
@@ -53,7 +54,7 @@ export async function installControl(scene: Scene, directory: string): Promise<r
 }
 
 async function installOnNode(scene: Scene, daemonSets: readonly KubernetesObject[]): Promise<void> {
-  const { lab, cluster, holds, undo, node } = scene;
+  const { lab, cluster, holds, undo, machines } = scene;
   undo(async () => deleteObjects(lab, daemonSets));
   applyObjects(lab, daemonSets);
   await holds(
@@ -61,42 +62,52 @@ async function installOnNode(scene: Scene, daemonSets: readonly KubernetesObject
     async () => {
       const path = `/apis/apps/v1/namespaces/${KUBEVIRT}/daemonsets/virt-handler`;
       const { status } = (await cluster.client.get(path)) as { status: { numberReady: number } };
-      assert.equal(status.numberReady, 1, await handlerState(scene));
+      assert.equal(status.numberReady, machines.length, await handlerStates(machines));
     },
     HANDLER_READY,
   );
-  await reachHandler(scene);
-  await holds('it labels the node: schedulable, with a static CPU manager', async () => {
-    const { metadata } = (await cluster.client.get(`/api/v1/nodes/${node.name}`)) as {
-      metadata: { labels: Record<string, string> };
-    };
-    assert.equal(metadata.labels['kubevirt.io/schedulable'], 'true');
-    assert.equal(metadata.labels['cpumanager'], 'true');
-    const models = Object.keys(metadata.labels).filter((name) => name.startsWith('cpu-model.node.kubevirt.io/'));
-    return `${models.length} CPU models`;
-  });
+  await reachHandlers(scene);
+  for (const { node } of machines) {
+    await holds(`it labels ${node.name}: schedulable, with a static CPU manager`, async () => {
+      const { metadata } = (await cluster.client.get(`/api/v1/nodes/${node.name}`)) as {
+        metadata: { labels: Record<string, string> };
+      };
+      assert.equal(metadata.labels['kubevirt.io/schedulable'], 'true');
+      assert.equal(metadata.labels['cpumanager'], 'true');
+      const models = Object.keys(metadata.labels).filter((name) => name.startsWith('cpu-model.node.kubevirt.io/'));
+      return `${models.length} CPU models`;
+    });
+  }
 }
 
 /** virt-api calls virt-handler at its pod's address in the guest's network. */
-async function reachHandler({ lab, cluster, undo }: Scene): Promise<void> {
+async function reachHandlers({ cluster, undo, machines }: Scene): Promise<void> {
   const path = `/api/v1/namespaces/${KUBEVIRT}/pods`;
   const { items } = (await cluster.client.get(path, { query: { labelSelector: 'kubevirt.io=virt-handler' } })) as {
-    items: { status: { podIP: string } }[];
+    items: { spec: { nodeName: string }; status: { podIP: string } }[];
   };
-  for (const { status } of items) undo(await lab.reach(status.podIP, HANDLER_PORT));
+  for (const { spec, status } of items) {
+    const machine = machines.find(({ node }) => node.name === spec.nodeName);
+    if (machine !== undefined) undo(await machine.lab.reach(status.podIP, HANDLER_PORT));
+  }
 }
 
-async function importImages({ lab, holds }: Scene): Promise<void> {
-  if ((await lab.run('ctr -n k8s.io images ls -q')).includes(LAUNCHER_IMAGE)) return;
-  const hasDisk = (await lab.run(`test -e ${DISK} && echo there || true`)).includes('there');
-  if (!hasDisk) await lab.copy(await writeKubeVirtImages(lab.places, console.error), COPIED);
+async function importImages(machines: readonly Scene[]): Promise<void> {
+  const [{ holds }] = machines as [Scene];
   await holds(
     'containerd takes the images of virt-launcher and virt-handler, with libvirt and QEMU of Debian',
     async () => {
-      await lab.run(`ctr -n k8s.io images import --local ${hasDisk ? DISK : COPIED} && rm -f ${COPIED}`);
+      await Promise.all(machines.map(({ lab }) => importInto(lab)));
     },
     IMPORTED,
   );
+}
+
+async function importInto(lab: LabMachine): Promise<void> {
+  if ((await lab.run('ctr -n k8s.io images ls -q')).includes(LAUNCHER_IMAGE)) return;
+  const hasDisk = (await lab.run(`test -e ${DISK} && echo there || true`)).includes('there');
+  if (!hasDisk) await lab.copy(await writeKubeVirtImages(lab.places, console.error), COPIED);
+  await lab.run(`ctr -n k8s.io images import --local ${hasDisk ? DISK : COPIED} && rm -f ${COPIED}`);
 }
 
 async function installObjects(
@@ -120,7 +131,8 @@ async function installObjects(
 }
 
 /** Why virt-handler is not Ready: the waiting reasons of its containers, and the last lines of their logs. */
-async function handlerState({ lab }: Scene): Promise<string> {
+async function handlerStates(machines: readonly Scene[]): Promise<string> {
   const logs = `/var/log/pods/${KUBEVIRT}_virt-handler-*/*/*.log`;
-  return (await lab.run(`tail -qn 4 ${logs} 2>/dev/null || true`)).slice(-1500);
+  const texts = await Promise.all(machines.map(({ lab }) => lab.run(`tail -qn 4 ${logs} 2>/dev/null || true`)));
+  return texts.map((text) => text.slice(-1500)).join('\n');
 }

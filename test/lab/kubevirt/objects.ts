@@ -54,6 +54,8 @@ export const KUBEVIRT_CR = kubeVirtCr({
     // The emulation caches the translated code of the guest.
     additionalGuestMemoryOverheadRatio: '2.0',
     developerConfiguration: { useEmulation: true, featureGates: ['CPUManager'] },
+    // Seconds, for the same reason.
+    migrations: { completionTimeoutPerGiB: 1800, progressTimeout: 900 },
   },
 });
 

@@ -73,15 +73,19 @@ const definitions = Object.entries(NETWORKS).map(([physicalNetworkName, name]) =
  * everything.
  */
 export async function attachSwitchNetworks(scene: Scene): Promise<void> {
-  const { lab, holds, undo } = scene;
   const objects = [...READERS, ...definitions];
-  undo(async () => deleteObjects(lab, objects));
-  applyObjects(lab, objects);
-  const cni = await useCni(scene);
+  scene.undo(async () => deleteObjects(scene.lab, objects));
+  applyObjects(scene.lab, objects);
+  for (const machine of scene.machines) await installPlugins(machine);
+}
+
+async function installPlugins(machine: Scene): Promise<void> {
+  const { lab, holds, undo, node } = machine;
+  const cni = await useCni(machine);
   await lab.run(`cat >${BIN_DIR}/${PLUGIN} && chmod 755 ${BIN_DIR}/${PLUGIN}`, PROGRAM);
   undo(() => lab.run(`rm -f ${BIN_DIR}/${PLUGIN}`));
   await cni.write('multus');
-  await holds('multus is the primary network', async () => {
+  await holds(`multus is the primary network of ${node.name}`, async () => {
     const [first] = await cni.files();
     assert.equal(first, '00-multus.conf');
   });

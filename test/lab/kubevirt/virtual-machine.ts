@@ -5,7 +5,7 @@ import type { VmiShape } from '../../../model/shapes.ts';
 import { NAMESPACE, unlessNotFound } from '../cluster.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { GUEST_IS_UP } from './guest-kernel.ts';
-import { GUEST_IMAGE, GUEST_INITRAMFS, GUEST_KERNEL } from './images.ts';
+import { COUNTING_KERNEL, GUEST_IMAGE, GUEST_INITRAMFS, GUEST_KERNEL } from './images.ts';
 
 const VMS = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachines`;
 const VMIS = `/apis/kubevirt.io/v1/namespaces/${NAMESPACE}/virtualmachineinstances`;
@@ -16,10 +16,12 @@ const GONE_WITHIN = 300;
 
 export interface MachineOptions {
   readonly annotations?: Readonly<Record<string, string>>;
-  readonly cpu: Readonly<Record<string, number | boolean>>;
+  readonly cpu: Readonly<Record<string, number | boolean | string>>;
   /** Network attachments of the namespace; without any, the guest has no network. */
   readonly networks?: readonly string[];
   readonly schedulerName?: string;
+  /** Its guest only counts (`countingKernel`), instead of booting a kernel. */
+  readonly counts?: boolean;
 }
 
 /**
@@ -31,13 +33,14 @@ const KERNEL_ARGS = [
   ...['tsc=reliable', 'no_timer_check', 'initcall_blacklist=jent_mod_init,load_system_certificate_list,init_encrypted'],
 ];
 
-/** A VM whose guest boots a kernel, prints that it is up, and waits. */
+/** A VM whose guest boots a kernel, prints that it is up, and waits, unless it counts. */
 export function virtualMachine(name: string, options: MachineOptions) {
-  const { annotations = {}, cpu, networks = [], schedulerName } = options;
-  const container = {
-    ...{ image: GUEST_IMAGE, kernelPath: GUEST_KERNEL, initrdPath: GUEST_INITRAMFS, imagePullPolicy: 'Never' },
-  };
-  const kernelArgs = KERNEL_ARGS.join(' ');
+  const { annotations = {}, cpu, networks = [], schedulerName, counts = false } = options;
+  const image = { image: GUEST_IMAGE, imagePullPolicy: 'Never' };
+  const linux = { container: { ...image, kernelPath: GUEST_KERNEL, initrdPath: GUEST_INITRAMFS } };
+  const kernelBoot = counts
+    ? { container: { ...image, kernelPath: COUNTING_KERNEL } }
+    : { ...linux, kernelArgs: KERNEL_ARGS.join(' ') };
   const names = networks.map((_, i) => `net${i + 1}`);
   const spec = {
     ...(schedulerName && { schedulerName }),
@@ -45,7 +48,7 @@ export function virtualMachine(name: string, options: MachineOptions) {
     domain: {
       cpu,
       memory: { guest: '128Mi' },
-      firmware: { kernelBoot: { kernelArgs, container } },
+      firmware: { kernelBoot },
       devices: {
         ...{ autoattachPodInterface: false, autoattachGraphicsDevice: false, autoattachMemBalloon: false },
         interfaces: names.map((one) => ({ name: one, bridge: {} })),
@@ -72,6 +75,7 @@ export interface Thread {
 export interface SeenVmi extends VmiShape {
   readonly status?: {
     readonly phase?: string;
+    readonly nodeName?: string;
     readonly conditions?: readonly { readonly type: string; readonly status: string; readonly message?: string }[];
   };
 }
@@ -83,6 +87,7 @@ interface SeenPod {
     readonly ownerReferences?: readonly { name: string }[];
   };
   readonly spec: {
+    readonly nodeName?: string;
     readonly containers: readonly {
       readonly name: string;
       readonly resources: { readonly limits?: Record<string, string> };
@@ -91,18 +96,28 @@ interface SeenPod {
   readonly status: { readonly phase: string; readonly reason?: string; readonly message?: string };
 }
 
-/** A VM of the scenario, and its outcome. */
-export type Machine = Awaited<ReturnType<typeof createMachine>>;
+/** A VM of the scenario, and its outcome on one machine of the lab. */
+export type Machine = ReturnType<typeof machineOn>;
 
-export async function createMachine(scene: Scene, name: string, options: MachineOptions) {
-  const { cluster, lab, undo } = scene;
+export async function createMachine(scene: Scene, name: string, options: MachineOptions): Promise<Machine> {
+  await scene.cluster.client.create(VMS, virtualMachine(name, options));
+  const machine = machineOn(scene, name);
+  scene.undo(() => machine.remove());
+  return machine;
+}
+
+/** A VM as that machine has it. */
+export function machineOn(scene: Scene, name: string) {
+  const { cluster, lab, node } = scene;
   const { client } = cluster;
-  await client.create(VMS, virtualMachine(name, options));
-  /** Its launcher. @throws Error if there is none */
+  /** Its launcher on that machine, or without a node. @throws Error if there is none */
   const launcher = async () => {
     const { items } = (await client.get(PODS)) as { items: SeenPod[] };
-    const own = items.filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name));
-    const found = own.findLast(({ status }) => status.phase !== 'Failed') ?? own.at(-1);
+    const own = items
+      .filter(({ metadata }) => metadata.ownerReferences?.some((owner) => owner.name === name))
+      .filter(({ spec }) => spec.nodeName === undefined || spec.nodeName === node.name);
+    const live = own.filter(({ status }) => !['Failed', 'Succeeded'].includes(status.phase));
+    const found = live.at(-1) ?? own.at(-1);
     if (found === undefined) throw new Error(`VM ${name} has no launcher`);
     return found;
   };
@@ -112,8 +127,12 @@ export async function createMachine(scene: Scene, name: string, options: Machine
     if (found.length !== 1 || found[0] === '') throw new Error(`VM ${name}: QEMU does not run`);
     return Number(found[0]);
   };
+  const virsh = async (command: string) => {
+    const enter = `nsenter -t ${await pid()} -m -n -p -S 107 -G 107`;
+    return lab.run(`${enter} virsh -c '${LIBVIRT}' ${command} ${NAMESPACE}_${name}`);
+  };
   const readVmi = async () => (await client.get(`${VMIS}/${name}`)) as SeenVmi;
-  const machine = {
+  return {
     name,
     vmi: readVmi,
     launcher,
@@ -133,11 +152,14 @@ export async function createMachine(scene: Scene, name: string, options: Machine
       const { metadata } = await launcher();
       return lab.run(`cat /var/log/pods/${NAMESPACE}_${metadata.name}_${metadata.uid}/guest-console-log/*.log`);
     },
-    /** libvirt's own description of the domain. */
-    async domain() {
-      const enter = `nsenter -t ${await pid()} -m -n -p -S 107 -G 107`;
-      return lab.run(`${enter} virsh -c '${LIBVIRT}' dumpxml ${NAMESPACE}_${name}`);
+    /** The same as QEMU writes it: KubeVirt's log of a migration's target has none of it. */
+    async serial() {
+      return lab.run(`cat /proc/${await pid()}/root/var/run/kubevirt-private/*/virt-serial0-log`);
     },
+    /** libvirt's own description of the domain. */
+    domain: () => virsh('dumpxml'),
+    /** libvirt's own description of the domain's migration. */
+    job: () => virsh('domjobinfo'),
     /** QEMU's threads. */
     async threads(): Promise<readonly Thread[]> {
       const tasks = `/proc/${await pid()}/task`;
@@ -162,8 +184,6 @@ export async function createMachine(scene: Scene, name: string, options: Machine
       }
     },
   };
-  undo(() => machine.remove());
-  return machine;
 }
 
 /** The guest's first program runs. */

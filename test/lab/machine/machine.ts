@@ -6,14 +6,13 @@ import { binary, type ControlPlane, startControlPlane } from '../../real/control
 import { freePort, type Program, startProgram } from '../../real/processes.ts';
 import { makeBase } from './base.ts';
 import { explaining, lastWords, type Traces, whyNotReady } from './diagnosis.ts';
-import { LAYOUTS, type Layout, type LayoutName } from './layouts.ts';
+import { LAYOUTS, type LayoutName } from './layouts.ts';
 import { debianMirror } from './missing.ts';
-import { NODE, nodeFiles, nodeToken } from './node-files.ts';
-import type { Layer } from './oci-archive.ts';
+import { linkMac, nodeFiles, nodeName, nodeToken, peerOf } from './node-files.ts';
 import { makeParts } from './parts.ts';
 import type { Places } from './places.ts';
-import { type Disks, type MakeDisks, qemuArguments } from './qemu.ts';
-import { commandLineOf, readRunning, writeRunning } from './running.ts';
+import { type Link, type MakeDisks, type QemuOptions, qemuArguments } from './qemu.ts';
+import { commandLineOf, type Running, readRunning, writeRunning } from './running.ts';
 import { createShell, type Shell } from './ssh.ts';
 
 /** Timeouts of the emulation in seconds: about thirty times the duration on two free cores. */
@@ -28,111 +27,137 @@ const READY_WITHIN = 600;
 const ATTEMPTS = 3;
 const CRASHED = /^QEMU ended with (0|SIG(SEGV|ABRT|BUS|ILL))\b/;
 
-/** A running machine, with the cluster whose only node it is. */
-export interface Machine {
-  readonly layout: LayoutName;
-  readonly kubeconfig: string;
-  readonly sshPort: number;
-  readonly shell: Shell;
-  /** The layer of the guest's image with Node.js. */
-  readonly nodeLayer: Layer;
-  /** Publishes it for other runs. */
+/** Running machines, with the cluster whose only nodes they are. */
+export interface Machines extends Omit<Running, 'guests'> {
+  readonly guests: readonly Guest[];
+  /** Publishes them for other runs. */
   keep(): Promise<void>;
-  /** Ends everything; nothing of the guest is kept except its diagnosis. */
+  /** Ends everything; nothing of the guests is kept except their diagnosis. */
   stop(): Promise<void>;
 }
 
+/** A running machine. */
+export interface Guest {
+  readonly places: Places;
+  readonly shell: Shell;
+}
+
+export interface MachinesOptions {
+  /** One or two machines. */
+  readonly places: readonly Places[];
+  readonly layout: LayoutName;
+  /** More files as disks of the guests; called once their kernel exists. */
+  readonly makeDisks: MakeDisks;
+  /** Reports slow steps in a few words. */
+  readonly say: (what: string) => void;
+  readonly signal: AbortSignal;
+}
+
 /**
- * Boots it with a control plane on loopback, and returns when it can run pods.
- * @param makeDisks more files as disks of the guest; called once its kernel exists
- * @param say reports slow steps in a few words
+ * Boots machines with a control plane on loopback, and returns when they can run pods.
  * @throws Error with the activity of the guest at a timeout
  */
-export async function startMachine(
-  places: Places,
-  layout: LayoutName,
-  makeDisks: MakeDisks,
-  say: (what: string) => void,
-  signal: AbortSignal,
-): Promise<Machine> {
-  await makeBase(places, await debianMirror(), say);
-  const disks = await makeDisks(places, say);
-  await rm(places.run, { recursive: true, force: true });
-  await mkdir(places.run, { recursive: true });
-  await writeRunning(places);
-  const token = randomBytes(16).toString('hex');
+export async function startMachines(options: MachinesOptions): Promise<Machines> {
+  const { places: all, layout, makeDisks, say } = options;
+  const [first] = all as [Places];
+  await makeBase(first, await debianMirror(), say);
+  const disks = await makeDisks(first, say);
+  await rm(first.run, { recursive: true, force: true });
+  for (const places of all) await mkdir(places.run, { recursive: true });
+  await writeRunning(first);
+  const tokens = all.map(() => randomBytes(16).toString('hex'));
   say('control plane');
   const plane = await startControlPlane({
-    tokens: [nodeToken(token)],
+    tokens: tokens.map((token, index) => nodeToken(index, token)),
     podTokens: true,
-    apiServerArgs: aggregation(places.run),
+    apiServerArgs: aggregation(first.run),
   });
-  let guest: Program | undefined;
+  const guests: Program[] = [];
   const stop = async () => {
-    await guest?.stop();
+    for (const guest of guests) await guest.stop();
     await plane.stop();
-    await rm(places.parts, { force: true });
-    await rm(places.running, { force: true });
+    for (const places of all) await rm(places.parts, { force: true });
+    await rm(first.running, { force: true });
+  };
+  const start = async (places: Places, index: number) => {
+    const port = Number(new URL(plane.url).port);
+    const node = { index, hasPeer: all.length > 1, ca: plane.ca, port, token: tokens[index]! };
+    const nodeLayer = await makeParts(places, binary('kubelet'), nodeFiles(node));
+    const sshPort = await freePort();
+    const shell = createShell(places, sshPort);
+    const qemu = { places, layout: LAYOUTS[layout], sshPort, disks, link: linkOf(all, index) };
+    for (let attempt = 1; ; attempt++) {
+      say(`booting ${nodeName(index)}`);
+      const program = startGuest(qemu);
+      guests.push(program);
+      const traces = { qemu: program, serialLog: places.serialLog };
+      const boot = { index, guest: program, shell, plane, traces };
+      const failure = await booted(boot, options).catch((error: Error) => error);
+      if (failure === undefined)
+        return { places, shell: explaining(shell, traces), qemu: program.pid, sshPort, nodeLayer };
+      if (attempt === ATTEMPTS || !CRASHED.test(failure.message)) throw failure;
+      say(failure.message);
+    }
   };
   try {
     await plane.startControllers();
     await plane.startScheduler({});
-    const port = Number(new URL(plane.url).port);
-    const nodeLayer = await makeParts(places, binary('kubelet'), nodeFiles({ ca: plane.ca, port, token }));
-    const sshPort = await freePort();
-    const shell = createShell(places, sshPort);
-    let traces: Traces;
-    for (let attempt = 1; ; attempt++) {
-      say('booting');
-      guest = startGuest(places, LAYOUTS[layout], sshPort, disks);
-      traces = { qemu: guest, serialLog: places.serialLog };
-      const failure = await booted(guest, shell, plane, traces, say, signal).catch((error: Error) => error);
-      if (failure === undefined) break;
-      if (attempt === ATTEMPTS || !CRASHED.test(failure.message)) throw failure;
-      say(failure.message);
-    }
-    const running = { layout, qemu: guest.pid, sshPort, kubeconfig: plane.adminKubeconfig, nodeLayer };
-    return { ...running, shell: explaining(shell, traces), keep: () => writeRunning(places, running), stop };
+    const started = await Promise.all(all.map(start));
+    const running = {
+      ...{ layout, kubeconfig: plane.adminKubeconfig, nodeLayer: started[0]!.nodeLayer },
+      guests: started.map(({ qemu, sshPort }) => ({ qemu, sshPort })),
+    };
+    return { ...running, guests: started, keep: () => writeRunning(first, running), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-/** The machine that another run keeps, if any. Only that run ends it. */
-export async function findMachine(places: Places): Promise<Machine | undefined> {
-  const running = await readRunning(places);
+/** The machines that another run keeps, if any. Only that run ends them. */
+export async function findMachines(places: readonly Places[]): Promise<Machines | undefined> {
+  const running = await readRunning(places[0]!);
   if (running === undefined) return undefined;
-  const { layout, qemu, sshPort, kubeconfig, nodeLayer } = running;
-  const ended = (await commandLineOf(qemu)) === '' ? 'no status that this run knows: it is not its own' : undefined;
-  const traces = { qemu: { ended, logFile: qemuLog(places) }, serialLog: places.serialLog };
-  const shell = explaining(createShell(places, sshPort), traces);
-  return { layout, kubeconfig, sshPort, shell, nodeLayer, keep: async () => {}, stop: async () => {} };
+  const guests = await Promise.all(
+    running.guests.map(async ({ qemu, sshPort }, index) => {
+      const own = places[index]!;
+      const ended = (await commandLineOf(qemu)) === '' ? 'no status that this run knows: it is not its own' : undefined;
+      const traces = { qemu: { ended, logFile: qemuLog(own) }, serialLog: own.serialLog };
+      return { places: own, shell: explaining(createShell(own, sshPort), traces) };
+    }),
+  );
+  return { ...running, guests, keep: async () => {}, stop: async () => {} };
 }
 
 const qemuLog = ({ run }: Places): string => `${run}/qemu.log`;
 
+/** The first machine's end of the link to the second, or the other way round; undefined for a machine without one. */
+function linkOf(all: readonly Places[], index: number): Link | undefined {
+  const [own, other] = [all[index], all[peerOf(index)]].map((places) => places && `${places.run}/peer.socket`);
+  return own !== undefined && other !== undefined ? { own, other, mac: linkMac(index) } : undefined;
+}
+
 /** It ends with this process, however this ends. */
-function startGuest(places: Places, layout: Layout, sshPort: number, disks: Disks): Program {
+function startGuest(qemu: QemuOptions): Program {
+  const { places } = qemu;
   const command = ['--pdeathsig', 'KILL', 'nice', '-n', '10', 'env', `TMPDIR=${places.run}`, 'qemu-system-x86_64'];
-  return startProgram(
-    'qemu',
-    '/usr/bin/setpriv',
-    [...command, ...qemuArguments(places, layout, sshPort, disks)],
-    qemuLog(places),
-  );
+  return startProgram('qemu', '/usr/bin/setpriv', [...command, ...qemuArguments(qemu)], qemuLog(places));
 }
 
 /** Waiting longer would not help. */
 class Hopeless extends Error {}
 
+interface Boot {
+  readonly index: number;
+  readonly guest: Program;
+  readonly shell: Shell;
+  readonly plane: ControlPlane;
+  readonly traces: Traces;
+}
+
 async function booted(
-  guest: Program,
-  shell: Shell,
-  plane: ControlPlane,
-  traces: Traces,
-  say: (what: string) => void,
-  signal: AbortSignal,
+  { index, guest, shell, plane, traces }: Boot,
+  { say, signal }: Pick<MachinesOptions, 'say' | 'signal'>,
 ): Promise<void> {
   const until = async (what: string, seconds: number, holds: () => Promise<boolean>) => {
     const end = monotonicSeconds() + seconds;
@@ -149,7 +174,7 @@ async function booted(
       }
       await sleep(1, signal);
     }
-    say(what);
+    say(`${nodeName(index)}: ${what}`);
   };
   await until('ssh answers', SSH_WITHIN, async () => (await shell.run('echo here')).includes('here'));
   // Everything that the boot starts: images, addresses, Open vSwitch. A kubelet is Ready before some of it.
@@ -160,7 +185,7 @@ async function booted(
   });
   const boot = (await shell.run('cat /proc/sys/kernel/random/boot_id')).trim();
   await until('the node is Ready', READY_WITHIN, async () =>
-    isReady(await plane.client.get(`/api/v1/nodes/${NODE}`), boot),
+    isReady(await plane.client.get(`/api/v1/nodes/${nodeName(index)}`), boot),
   );
 }
 

@@ -1,25 +1,59 @@
 import { stringify } from 'yaml';
 import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 
-/** The node's name. */
-export const NODE = 'lab-0';
+/** The node of a machine, by its number in the lab. */
+export const nodeName = (index: number): string => `lab-${index}`;
+/** The network of the pods on it. */
+export const podNetwork = (index: number): string => `10.244.${index}.0/24`;
+/** Its address on the link between two machines. */
+const linkAddress = (index: number): string => `10.245.0.${index + 1}`;
+export const linkMac = (index: number): string => `52:54:00:6c:61:1${index}`;
+/** The other one of two machines. */
+export const peerOf = (index: number): number => 1 - index;
+
 /** The API server's address in the guest, as for every pod: the first of the Service addresses. */
 const API_SERVER = 'https://10.0.0.1:443';
 
+export interface NodeOptions {
+  readonly index: number;
+  /** Whether there is a second machine. */
+  readonly hasPeer: boolean;
+  /** The API server's CA and port, and the node's token. */
+  readonly ca: string;
+  readonly port: number;
+  readonly token: string;
+}
+
 /** Files that make the guest a node of this cluster, by path. */
-export function nodeFiles(cluster: { readonly ca: string; readonly port: number; readonly token: string }) {
+export function nodeFiles({ index, hasPeer, ca, port, token }: NodeOptions): Readonly<Record<string, string>> {
+  const peer = peerOf(index);
+  const link = `LAB_LINK=${linkAddress(index)}/24\nLAB_PEER=${linkAddress(peer)}\nLAB_PEER_PODS=${podNetwork(peer)}\n`;
   return {
-    '/etc/lab/env': `LAB_NODE=${NODE}\n`,
-    '/etc/lab/ca.crt': cluster.ca,
-    '/etc/lab/kubeconfig': kubeconfig({ server: API_SERVER, ca: cluster.ca, token: cluster.token }),
+    '/etc/lab/env': `LAB_NODE=${nodeName(index)}\n${hasPeer ? link : ''}`,
+    '/etc/lab/ca.crt': ca,
+    '/etc/lab/kubeconfig': kubeconfig({ server: API_SERVER, ca, token }),
     '/etc/lab/kubelet.yaml': stringify(KUBELET),
-    '/etc/lab/nftables.conf': nftables(cluster.port),
+    '/etc/lab/nftables.conf': nftables(port, podNetwork(index)),
+    '/etc/cni/net.d/10-lab.conflist': JSON.stringify({
+      ...{ cniVersion: '1.0.0', name: 'lab', plugins: [podBridge(podNetwork(index))] },
+    }),
+    ...(hasPeer && {
+      '/etc/systemd/network/10-peer0.link': `[Match]\nMACAddress=${linkMac(index)}\n\n[Link]\nName=peer0\n`,
+      '/etc/systemd/system/lab-network.service.d/peer.conf': `[Unit]\nWants=${PEER_UNIT}\nAfter=${PEER_UNIT}\n`,
+    }),
   };
+}
+const PEER_UNIT = 'sys-subsystem-net-devices-peer0.device';
+
+/** The CNI plugin of the pod network. */
+export function podBridge(subnet: string) {
+  const ipam = { type: 'host-local', ranges: [[{ subnet }]], routes: [{ dst: '0.0.0.0/0' }] };
+  return { type: 'bridge', bridge: 'cni0', isGateway: true, ipam } as const;
 }
 
 /** The node's own identity, as a line of the API server's token file. */
-export function nodeToken(token: string): string {
-  return `${token},system:node:${NODE},${NODE},"system:nodes"`;
+export function nodeToken(index: number, token: string): string {
+  return `${token},system:node:${nodeName(index)},${nodeName(index)},"system:nodes"`;
 }
 
 const KUBELET = {
@@ -39,14 +73,14 @@ const KUBELET = {
   topologyManagerScope: 'container',
 };
 
-/** The only connection of the guest: to the API server. */
-function nftables(port: number): string {
+/** The only connections of the guest: to the API server, and to the peer's pods. */
+function nftables(port: number, pods: string): string {
   const there = `ip daddr 10.0.0.1 tcp dport 443 dnat to 10.0.2.2:${port}`;
   const elsewhere = 'oifname "mgmt0" ip daddr != 10.0.2.2 drop';
   return `table ip lab {
   chain from-here { type nat hook output priority dstnat; ${there}; }
   chain from-pods { type nat hook prerouting priority dstnat; ${there}; }
-  chain masked { type nat hook postrouting priority srcnat; ip saddr 10.244.0.0/24 oifname "mgmt0" masquerade; }
+  chain masked { type nat hook postrouting priority srcnat; ip saddr ${pods} oifname "mgmt0" masquerade; }
   chain out { type filter hook output priority filter; ${elsewhere}; }
   chain through { type filter hook forward priority filter; ${elsewhere}; }
 }

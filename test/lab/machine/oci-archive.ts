@@ -74,8 +74,12 @@ export async function writeArchive(
     const config = await write(`${TYPES}.config.v1+json`, configOf(image));
     const layers = image.layers.map(({ digest, size }) => ({ mediaType: LAYER_TYPE, digest, size }));
     const manifest = { schemaVersion: 2, mediaType: `${TYPES}.manifest.v1+json`, config, layers };
-    const annotations = { 'io.containerd.image.name': fullName(image.name) };
-    manifests.push({ ...(await write(manifest.mediaType, manifest)), annotations });
+    const full = fullName(image.name);
+    // Also by its ID, as KubeVirt names the images of a migration's target.
+    for (const name of [full, `${full.split(':')[0]}@${config.digest}`]) {
+      const annotations = { 'io.containerd.image.name': name };
+      manifests.push({ ...(await write(manifest.mediaType, manifest)), annotations });
+    }
     for (const layer of image.layers) {
       // Images of one archive may share a layer.
       if (!known.some(({ digest }) => digest === layer.digest)) await putBlob(layer.file, blobOf(layer));

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** The directories of the machine on this host: all below `plumbline/lab` in the user's cache directory. */
+/** The directories of a machine on this host: all below `plumbline/lab` in the user's cache directory. */
 export interface Places {
   readonly home: string;
   /** The guest's root file system, kernel and initramfs, created from Debian packages and kept between runs. */
@@ -25,9 +25,10 @@ export interface Places {
   readonly running: string;
 }
 
-export function placesOf(env: NodeJS.ProcessEnv): Places {
+/** @param index of the machine: the others of a run are next to the first, and share what is kept between runs */
+export function placesOf(env: NodeJS.ProcessEnv, index = 0): Places {
   const home = join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'plumbline', 'lab');
-  const run = join(home, 'run');
+  const run = join(home, 'run', ...(index === 0 ? [] : [String(index)]));
   return {
     home,
     disk: join(home, 'disk.img'),

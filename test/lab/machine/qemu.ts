@@ -8,7 +8,9 @@ const NICS = 2;
 const BUSES = 32;
 
 const kernelParameters = ({ nodes, hugePages, gigabytePages = 0 }: Layout) => [
-  ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0', 'apparmor=0', 'selinux=0'],
+  ...['console=ttyS0', 'quiet', 'loglevel=4', 'panic=-1', 'mitigations=off', 'audit=0'],
+  // No other security modules: one that has no policy still looks enabled to virt-handler.
+  'lsm=landlock,yama,bpf',
   // Watchdogs are off, because the emulation is slow.
   ...['nowatchdog', 'rcupdate.rcu_cpu_stall_suppress=1', 'systemd.show_status=1'],
   ...['systemd.unit=multi-user.target', 'systemd.wants=lab.target'],
@@ -24,12 +26,27 @@ export type Disks = Readonly<Record<string, string>>;
 /** @param say reports slow steps in a few words */
 export type MakeDisks = (places: Places, say: (what: string) => void) => Promise<Disks>;
 
+/** The end of the link between two machines: the sockets of both, and the NIC's address. */
+export interface Link {
+  readonly own: string;
+  readonly other: string;
+  readonly mac: string;
+}
+
+export interface QemuOptions {
+  readonly places: Places;
+  readonly layout: Layout;
+  /** Of this machine's loopback, forwards to the guest's ssh. */
+  readonly sshPort: number;
+  readonly disks: Disks;
+  readonly link?: Link | undefined;
+}
+
 /**
  * QEMU's arguments. The first two NUMA nodes have their own PCI root with an unconnected NIC, `phys0` and `phys1`;
- * `mgmt0` connects to this machine and is on no node. The disk is never written.
- * @param sshPort of this machine's loopback, forwards to the guest's ssh
+ * `mgmt0` connects to this machine and `peer0` to the other one; both are on no node. The disk is never written.
  */
-export function qemuArguments(places: Places, layout: Layout, sshPort: number, disks: Disks): readonly string[] {
+export function qemuArguments({ places, layout, sshPort, disks, link }: QemuOptions): readonly string[] {
   const { nodes, sockets, dies, cores, memory } = layout;
   const drive = (id: string, file: string, rest: string) => [
     ...['-drive', `if=none,id=${id},format=raw,file=${file},${rest}`],
@@ -49,6 +66,7 @@ export function qemuArguments(places: Places, layout: Layout, sshPort: number, d
     ...Object.entries(disks).flatMap(([id, file]) => drive(id, file, 'readonly=on')),
     ...['-netdev', `user,id=mgmt,ipv6=off,hostfwd=tcp:127.0.0.1:${sshPort}-10.0.2.15:22`],
     ...['-device', `virtio-net-pci,bus=pcie.0,netdev=mgmt,mac=${mac(0)}`, '-device', 'virtio-rng-pci,bus=pcie.0'],
+    ...(link === undefined ? [] : linkNic(link)),
     ...numbers(NICS).flatMap((node) => [...nic(node), ...pluginNics(layout, node)]),
     ...['-serial', `file:${places.serialLog}`],
   ];
@@ -70,6 +88,12 @@ function distancesOf({ distances }: Layout, node: number): string[] {
   return (distances?.[node] ?? []).flatMap((distance, other) => {
     return ['-numa', `dist,src=${node},dst=${other},val=${distance}`];
   });
+}
+
+/** Frames as datagrams: the machines may start in any order, and one may start again. */
+function linkNic({ own, other, mac: address }: Link): string[] {
+  const ends = `local.type=unix,local.path=${own},remote.type=unix,remote.path=${other}`;
+  return ['-netdev', `dgram,id=peer,${ends}`, '-device', `virtio-net-pci,bus=pcie.0,netdev=peer,mac=${address}`];
 }
 
 /** Without `bus`, QEMU would put other devices on the expander, which only accepts ports. */

@@ -3,17 +3,17 @@ import type { LayoutName } from './layouts.ts';
 import type { Layer } from './oci-archive.ts';
 import type { Places } from './places.ts';
 
-/** A running machine, published for other runs. */
+/** Running machines, published for other runs. */
 export interface Running {
   readonly layout: LayoutName;
-  readonly qemu: number;
-  readonly sshPort: number;
+  readonly guests: readonly { readonly qemu: number; readonly sshPort: number }[];
   readonly kubeconfig: string;
+  /** The layer of the guests' image with Node.js. */
   readonly nodeLayer: Layer;
 }
 
-/** The run that owns the machine; also the machine itself once that run keeps it for others. */
-type Entry = { readonly pid: number } & (Running | { readonly sshPort?: undefined });
+/** The run that owns the machines; also the machines themselves once that run keeps them for others. */
+type Entry = { readonly pid: number } & (Running | { readonly guests?: undefined });
 
 /** Records that this process starts or uses a machine, or which machine it keeps for others. */
 export async function writeRunning(places: Places, kept?: Running): Promise<void> {
@@ -31,7 +31,7 @@ export async function readRunning(places: Places): Promise<Running | undefined> 
   const entry = JSON.parse(text) as Entry;
   const { pid } = entry;
   if (!(await commandLineOf(pid)).includes('test/lab')) return undefined;
-  if (entry.sshPort === undefined) {
+  if (entry.guests === undefined) {
     throw new Error(
       `another run (process ${pid}) has the lab's machine: wait for its end, or set another XDG_CACHE_HOME for a second lab`,
     );

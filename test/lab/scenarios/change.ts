@@ -105,7 +105,7 @@ export const CHANGE: Scenario = {
     await guest.replaceKubelet(older);
     const start = await nodeOf(guest, ROUND, older.version);
     await guest.configure(ROUND, older.version);
-    const node = await cluster.readyNode(NODE_READY, deviceCounts(ROUND), older.version);
+    const node = await cluster.readyNode(NODE_READY, deviceCounts(ROUND), { version: older.version });
     await agent.start();
     const published = agentReport(agent, cluster, node, signal);
     const pid = await pidOf(scene);
@@ -148,7 +148,7 @@ async function nodeOf(guest: Guest, round: Round, version: string): Promise<Reco
 async function follows({ scene, guest, published }: Stage, what: string, recorded: RecordedNode): Promise<void> {
   const { cluster, holds } = scene;
   const { round, version } = recorded;
-  const node = await cluster.readyNode(NODE_READY, deviceCounts(round), version);
+  const node = await cluster.readyNode(NODE_READY, deviceCounts(round), { version });
   const isRight = () => assertReport(published, recorded);
   await holds(`${what}: the report is that of the kubelet's new run`, isRight, REPORTED_WITHIN);
   const report = await isRight();

@@ -7,7 +7,7 @@ import type { KubernetesObject } from '../../real/control-plane.ts';
 import { objectsOf, render } from '../../real/install/rendered.ts';
 import { root } from '../../support/bundles.ts';
 import { type Cluster, type LabNode, unlessNotFound } from '../cluster.ts';
-import type { Lab } from '../lab.ts';
+import type { LabMachine } from '../lab.ts';
 import { makeLayer, writeArchive } from '../machine/oci-archive.ts';
 import { NODE_ARCHIVE, NODE_IMAGE } from '../machine/parts.ts';
 import { applyAgentObjects, applyObjects, type GuestAgent, type LogLine } from './guest-agent.ts';
@@ -27,7 +27,7 @@ const GONE_WITHIN = 600;
  * names it, and its requirements in the cluster.
  */
 export async function installDaemonSet(
-  lab: Lab,
+  lab: LabMachine,
   cluster: Cluster,
   node: LabNode,
   components: readonly string[] = [],
@@ -87,7 +87,7 @@ function withFlags(shipped: DaemonSet, flags: readonly string[]): DaemonSet {
  * The image as in the Dockerfile, on the replacement of its base; the runtime has the base's layer from the second
  * disk.
  */
-async function importImage(lab: Lab, name: string): Promise<void> {
+async function importImage(lab: LabMachine, name: string): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'plumbline-lab-'));
   try {
     const out = ['--', 'node-agent', '--out', directory];

@@ -10,7 +10,7 @@ import { objectsOf, render } from '../../real/install/rendered.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
 import { type Cluster, type LabNode, unlessNotFound } from '../cluster.ts';
-import type { Lab } from '../lab.ts';
+import type { LabMachine } from '../lab.ts';
 
 const HOME = '/opt/plumbline-lab/agent';
 export const AGENT_UNIT = 'plumbline-lab-agent';
@@ -54,7 +54,7 @@ export interface GuestAgent {
  * Installs the agent in the guest as a systemd unit, and its requirements in the cluster: the shipped CRD, RBAC and
  * policy, and a token of its service account that is bound to the node.
  */
-export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
+export async function installUnit(lab: LabMachine, cluster: Cluster, node: LabNode): Promise<GuestAgent> {
   buildOnce();
   await lab.run(`(systemctl stop ${AGENT_UNIT} 2>/dev/null || true) && rm -rf ${HOME} && mkdir -p ${HOME} ${STATE}`);
   await copyBundle(lab);
@@ -88,7 +88,7 @@ export async function installUnit(lab: Lab, cluster: Cluster, node: LabNode): Pr
 }
 
 /** The shipped CRD, RBAC and policy. An earlier run's report could be mistaken for this one's, so it is deleted. */
-export async function applyAgentObjects(lab: Lab, cluster: Cluster, node: LabNode): Promise<void> {
+export async function applyAgentObjects(lab: LabMachine, cluster: Cluster, node: LabNode): Promise<void> {
   applyObjects(lab, [NETWORK, ...agentObjects()]);
   await cluster.client.delete(`/apis/${API.apiVersion}/${API.plural}/${node.name}`).catch(unlessNotFound);
 }
@@ -106,16 +106,16 @@ function agentObjects(): KubernetesObject[] {
 }
 
 /** Like `kubectl apply`, over existing objects. */
-export function applyObjects(lab: Lab, objects: readonly object[]): void {
+export function applyObjects(lab: LabMachine, objects: readonly object[]): void {
   kubectl(lab, ['apply', '--server-side', '--force-conflicts', '-f', '-'], objects);
 }
 
 /** Deletes those that exist. */
-export function deleteObjects(lab: Lab, objects: readonly object[]): void {
+export function deleteObjects(lab: LabMachine, objects: readonly object[]): void {
   kubectl(lab, ['delete', '--ignore-not-found', '-f', '-'], objects);
 }
 
-function kubectl(lab: Lab, args: readonly string[], objects: readonly object[]): void {
+function kubectl(lab: LabMachine, args: readonly string[], objects: readonly object[]): void {
   execFileSync(pathOf('kubectl'), args, {
     input: objects.map((object) => `---\n${stringify(object)}`).join(''),
     env: { ...process.env, KUBECONFIG: lab.kubeconfig() },
@@ -123,7 +123,7 @@ function kubectl(lab: Lab, args: readonly string[], objects: readonly object[]):
   });
 }
 
-async function copyBundle(lab: Lab): Promise<void> {
+async function copyBundle(lab: LabMachine): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-lab-'));
   try {
     const tar = join(directory, 'agent.tar');
@@ -150,7 +150,7 @@ async function tokenFor({ client }: Cluster, { name, uid }: LabNode): Promise<st
 const kubeconfig = z.looseObject({ users: z.array(z.looseObject({ name: z.string() })) });
 
 /** The node's kubeconfig with the agent's token instead of the node's certificate. */
-async function writeKubeconfig(lab: Lab, token: string): Promise<void> {
+async function writeKubeconfig(lab: LabMachine, token: string): Promise<void> {
   const found = kubeconfig.parse(parse(await lab.run('cat /etc/lab/kubeconfig')));
   const users = found.users.map(({ name }) => ({ name, user: { token } }));
   await lab.run(`umask 077 && cat >${HOME}/kubeconfig`, stringify({ ...found, users }));

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { podBridge } from '../machine/node-files.ts';
 import type { Scene } from './scenario.ts';
 
 export const CONF_DIR = '/etc/cni/net.d';
@@ -18,12 +19,10 @@ printf '%s' "$answer" | sed 's/"1\\.0\\.0"/"1.1.0"/g'
 exit $code
 `;
 
-const ipam = { type: 'host-local', ranges: [[{ subnet: '10.244.0.0/24' }]], routes: [{ dst: '0.0.0.0/0' }] };
-const bridge = { type: 'bridge', bridge: 'cni0', isGateway: true, ipam };
 const tuning = { type: 'tuning', sysctl: { 'net.ipv4.conf.eth0.arp_notify': '1' } };
 
 /** Primary networks, as their installers write them. */
-export const PRIMARIES = {
+const primaries = (bridge: ReturnType<typeof podBridge>) => ({
   list: { file: '10-lab.conflist', conf: { cniVersion: '1.0.0', name: 'lab', plugins: [bridge, tuning] } },
   multus: {
     file: '00-multus.conf',
@@ -40,7 +39,7 @@ export const PRIMARIES = {
     file: '10-lab.conflist',
     conf: { cniVersion: '1.1.0', name: 'lab', plugins: [{ ...bridge, type: 'lab-newer' }] },
   },
-} as const;
+});
 
 /** The guest's networks, and its runtime's state. */
 export type GuestCni = Awaited<ReturnType<typeof useCni>>;
@@ -64,8 +63,8 @@ export async function useCni({ lab, undo }: Scene) {
     undo(() => lab.run(`rm -rf ${BIN_DIR}/multus /var/lib/cni/multus`));
   }
   return {
-    async write(primary: keyof typeof PRIMARIES) {
-      const { file, conf } = PRIMARIES[primary];
+    async write(primary: keyof ReturnType<typeof primaries>) {
+      const { file, conf } = primaries(podBridge(lab.podNetwork))[primary];
       const path = `${CONF_DIR}/${file}`;
       await lab.run(`cat >${path}.tmp && mv ${path}.tmp ${path}`, JSON.stringify(conf));
     },

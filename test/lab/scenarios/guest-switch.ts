@@ -1,4 +1,4 @@
-import type { Lab } from '../lab.ts';
+import type { LabMachine } from '../lab.ts';
 import type { Scene } from './scenario.ts';
 
 const BRIDGES = ['br-lab-net0', 'br-lab-net1'] as const;
@@ -34,7 +34,7 @@ export async function wireSwitch({ lab, undo }: Scene): Promise<void> {
 }
 
 /** The first NIC whose device is on that NUMA node. */
-export async function nicOf(lab: Lab, node: number): Promise<string> {
+export async function nicOf(lab: LabMachine, node: number): Promise<string> {
   const file = '/sys/class/net/*/device/numa_node';
   const found = (await lab.run(`grep -lx ${node} ${file} | cut -d/ -f5`)).split('\n')[0];
   if (!found) throw new Error(`the guest has no NIC on NUMA node ${node} (${file})`);

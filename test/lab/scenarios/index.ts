@@ -4,6 +4,7 @@ import { GATE } from './gate.ts';
 import { INSTALLED } from './installed.ts';
 import { INTERRUPTS } from './interrupts.ts';
 import { KUBEVIRT } from './kubevirt.ts';
+import { MIGRATION } from './migration.ts';
 import { PAGES_SCENARIO } from './pages.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -17,4 +18,5 @@ export const SCENARIOS: readonly Scenario[] = [
   INTERRUPTS,
   // Its definitions of VMs stay, which are stricter than those of other scenarios.
   KUBEVIRT,
+  MIGRATION,
 ];

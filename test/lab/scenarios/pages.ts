@@ -45,7 +45,7 @@ export const PAGES_SCENARIO: Scenario = {
     undo(() => guest.restore());
     await guest.startPlugin(await bundlePlugin());
     await guest.configure(ROUND, version);
-    await cluster.readyNode(NODE_READY, deviceCounts(ROUND), version);
+    await cluster.readyNode(NODE_READY, deviceCounts(ROUND), { version });
     await agent.start();
     await startControlDaemons(scene);
     await offerKvm(scene);

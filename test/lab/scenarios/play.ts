@@ -3,6 +3,7 @@ import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
 import { createStatusLine } from '../../support/status-line.ts';
 import { type Cluster, createCluster } from '../cluster.ts';
 import type { Lab } from '../lab.ts';
+import { nodeName } from '../machine/node-files.ts';
 import { installDaemonSet } from './daemon-set.ts';
 import { installUnit } from './guest-agent.ts';
 import type { Scenario, Scene } from './scenario.ts';
@@ -28,7 +29,7 @@ export async function playScenarios(
   signal: AbortSignal,
   count: Count,
 ): Promise<void> {
-  const cluster = createCluster(lab.kubeconfig(), signal);
+  const cluster = createCluster(lab.kubeconfig(), signal, lab.machines().length);
   try {
     for (const scenario of scenarios) {
       const missing = scenario.missing?.();
@@ -37,30 +38,38 @@ export async function playScenarios(
         continue;
       }
       await cluster.prepare();
-      const node = await cluster.readyNode(READY, new Map());
-      const agent = scenario.daemonSet
-        ? await installDaemonSet(lab, cluster, node, scenario.components)
-        : await installUnit(lab, cluster, node);
-      console.log(`# ${scenario.name}: ${scenario.about}, kubelet ${node.version}`);
-      const undoes: (() => Promise<unknown>)[] = [() => cluster.prepare(), () => agent.stop()];
-      const scene: Scene = {
-        lab,
-        cluster,
-        node,
-        agent,
-        pods: createScenePods(lab, cluster, node.name),
-        report: () => reportOf(cluster, node.name),
-        signal,
-        holds: (what, check, seconds = HOLDS_WITHIN) => hold(what, check, seconds, signal, count),
-        undo: (act) => void undoes.push(act),
-      };
+      const undoes: (() => Promise<unknown>)[] = [() => cluster.prepare()];
+      const scenes: Scene[] = [];
+      for (const [index, machine] of lab.machines().entries()) {
+        const node = await cluster.readyNode(READY, new Map(), { name: nodeName(index) });
+        const agent = scenario.daemonSet
+          ? await installDaemonSet(machine, cluster, node, scenario.components)
+          : await installUnit(machine, cluster, node);
+        undoes.push(() => agent.stop());
+        scenes.push({
+          lab: machine,
+          cluster,
+          node,
+          agent,
+          pods: createScenePods(machine, cluster, node.name),
+          report: () => reportOf(cluster, node.name),
+          machines: scenes,
+          signal,
+          holds: (what, check, seconds = HOLDS_WITHIN) => hold(what, check, seconds, signal, count),
+          undo: (act) => void undoes.push(act),
+        });
+      }
+      const [scene] = scenes as [Scene];
+      console.log(`# ${scenario.name}: ${scenario.about}, kubelet ${scene.node.version}`);
       try {
         await scenario.play(scene);
       } catch (error) {
         count.failed++;
         console.log(`FAILED ${scenario.name}: ${(error as Error).message}`);
-        const lines = await agent.log().catch(() => []);
-        for (const line of lines.slice(-15)) console.log(`       ${JSON.stringify(line)}`);
+        for (const { agent, node } of scenes) {
+          const lines = await agent.log().catch(() => []);
+          for (const line of lines.slice(-15)) console.log(`       ${node.name} ${JSON.stringify(line)}`);
+        }
       } finally {
         for (const undo of undoes.toReversed()) {
           await undo().catch((error: Error) => console.log(`       undoing: ${error.message}`));

@@ -1,6 +1,6 @@
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Cluster, LabNode } from '../cluster.ts';
-import type { Lab } from '../lab.ts';
+import type { LabMachine } from '../lab.ts';
 import type { MakeDisks } from '../machine/qemu.ts';
 import type { GuestAgent } from './guest-agent.ts';
 import type { ScenePods } from './scene-pods.ts';
@@ -20,15 +20,17 @@ export interface Scenario {
   readonly components?: readonly string[];
   /** The line about missing requirements; undefined: none. With any, it is skipped. */
   missing?(): string | undefined;
-  /** Files that the guest has as read-only disks. */
+  /** Default: one machine. A second one is another node, whose pods reach those of the first. */
+  readonly machines?: 2;
+  /** Files that the guests have as read-only disks. */
   readonly disks?: MakeDisks;
   /** Plays it. A step that does not hold throws and ends the scenario; functions in `scene.undo` run in any case. */
   play(scene: Scene): Promise<void>;
 }
 
-/** The lab at the start of a scenario: its node Ready, no pod of the runner, no running agent. */
+/** One machine of the lab at the start of a scenario: its node Ready, no pod of the runner, no running agent. */
 export interface Scene {
-  readonly lab: Lab;
+  readonly lab: LabMachine;
   readonly cluster: Cluster;
   readonly node: LabNode;
   /** The bundled agent, installed in the guest but not started. */
@@ -36,6 +38,8 @@ export interface Scene {
   readonly pods: ScenePods;
   /** The agent's report of the node. @throws Error if there is none */
   report(): Promise<NodeTopologyStatus>;
+  /** The scene on each machine, the first one first. */
+  readonly machines: readonly Scene[];
   readonly signal: AbortSignal;
   /**
    * One check, counted and printed. `check` is repeated until it does not throw, for at most `seconds` (default 900);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import { type Cluster, NAMESPACE } from '../cluster.ts';
 import { KUBELET_ROOT } from '../guest.ts';
-import type { Lab } from '../lab.ts';
+import type { LabMachine } from '../lab.ts';
 import { manifestOf } from '../pods.ts';
 import { CPU_CHECKPOINT } from '../snapshot.ts';
 
@@ -47,7 +47,7 @@ export type ScenePods = ReturnType<typeof createScenePods>;
 /** Seconds to remove one on emulated hardware. */
 const CLEARED = 600;
 
-export function createScenePods(lab: Lab, cluster: Cluster, node: string) {
+export function createScenePods(lab: LabMachine, cluster: Cluster, node: string) {
   const { client } = cluster;
   const base = `/api/v1/namespaces/${NAMESPACE}`;
   return {
@@ -92,6 +92,6 @@ export function createScenePods(lab: Lab, cluster: Cluster, node: string) {
   };
 }
 
-async function entriesOf(lab: Lab): Promise<Readonly<Record<string, Readonly<Record<string, string>>>>> {
+async function entriesOf(lab: LabMachine): Promise<Readonly<Record<string, Readonly<Record<string, string>>>>> {
   return checkpoint.parse(JSON.parse(await lab.run(`cat ${KUBELET_ROOT}/${CPU_CHECKPOINT}`))).entries ?? {};
 }

@@ -1,5 +1,5 @@
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, OwnerFacts } from '../../../model/admission/facts.ts';
-import { type Alignment, type AlignmentRequest, decideAlignment } from '../../../model/admission/launcher-cpus.ts';
+import { decideAlignment } from '../../../model/admission/launcher-cpus.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { Finding } from '../../../model/errors.ts';
 import { podResourcesOf } from '../../../model/launcher/containers.ts';
@@ -8,6 +8,8 @@ import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
 import { COMPUTE, type ContainerShape, type PodShape } from '../../../model/shapes.ts';
+
+export type AlignmentRequest = Parameters<typeof decideAlignment>[0];
 
 export const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: 'full-pcpus-only' };
 export const ALIGNED = { [ALIGN_ANNOTATION]: 'whole-cores' };
@@ -130,7 +132,7 @@ export function ordinary(podlike: Podlike = {}, more: Partial<OrdinaryFacts> = {
 export function alignmentOf(
   pod: PodShape,
   request: Partial<AlignmentRequest> & Pick<AlignmentRequest, 'vmi'>,
-): Alignment {
+): ReturnType<typeof decideAlignment> {
   return decideAlignment({
     metadata: pod.metadata,
     resources: podResourcesOf(pod),

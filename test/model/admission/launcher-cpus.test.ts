@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { Settings } from '../../../model/admission/facts.ts';
-import { type AlignmentRequest, cpusOfLauncher } from '../../../model/admission/launcher-cpus.ts';
+import { cpusOfLauncher } from '../../../model/admission/launcher-cpus.ts';
 import { podResourcesOf } from '../../../model/launcher/containers.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { askedMultiples } from '../../../model/launcher/smt-affinity.ts';
 import { FULL_PCPUS_ANNOTATION } from '../../../model/names.ts';
 import type { GuestCpu, PodShape, VmiShape } from '../../../model/shapes.ts';
-import { ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher } from './fixture.ts';
+import { type AlignmentRequest, ANNOTATED, alignmentOf, CPU, cluster, container, kind, launcher } from './fixture.ts';
 
 /** Nodes whose kubelets do not require whole cores. */
 const anyCores = askedMultiples([{ ...kind(2), fullPcpusOnly: false }]);

@@ -40,13 +40,13 @@ function asking(
   memory: readonly (readonly [string, number])[],
   devices: readonly (readonly [string, number])[],
 ): PlacementNeeds {
-  const containers = pod.request.containers.map((one) =>
-    one.kind === 'init'
-      ? one
+  const containers = pod.request.containers.map((container) =>
+    container.kind === 'init'
+      ? container
       : {
-          ...one,
-          memory: new Map([...one.memory, ...memory.filter(([, amount]) => amount > 0)]),
-          devices: new Map([...one.devices, ...devices.filter(([, amount]) => amount > 0)]),
+          ...container,
+          memory: new Map([...container.memory, ...memory.filter(([, amount]) => amount > 0)]),
+          devices: new Map([...container.devices, ...devices.filter(([, amount]) => amount > 0)]),
         },
   );
   return { ...pod, request: { ...pod.request, containers } };

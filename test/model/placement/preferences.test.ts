@@ -4,7 +4,6 @@ import { PLACED_RESOURCE, PLACEMENT_ANNOTATION, physnetResource, TUNNEL_RESOURCE
 import {
   formatPreferences,
   interfacesBy,
-  NO_PREFERENCES,
   neededNetworks,
   parsePreferences,
   placementNeedsOf,
@@ -13,6 +12,8 @@ import {
 import type { PodShape } from '../../../model/shapes.ts';
 import { container } from '../kubelet/fixture.ts';
 import { needs, node, physnet, place } from './fixture.ts';
+
+const NO_PREFERENCES = { preferred: [], spansCells: false, interfaces: {}, guestThreads: 1 };
 
 const EAST = physnetResource('east');
 const WEST = physnetResource('west');
@@ -171,7 +172,7 @@ describe('the score', () => {
     it(`${what}: ${score.toFixed(4)}`, () => {
       const placement = place(needs(...pod), node(host));
       assert.ok(placement.outcome === 'admitted', JSON.stringify(placement));
-      assert.equal(placement.containers.map((one) => `${one.cpus}`).join(' '), cpus);
+      assert.equal(placement.containers.map((container) => `${container.cpus}`).join(' '), cpus);
       assert.ok(Math.abs(placement.score - score) < 1e-9, `${placement.score}, not ${score}`);
     });
   }

@@ -288,7 +288,7 @@ export class World {
         .filter(({ kind, places }) => kind === 'bound' && places.get(name)?.cpus);
       const needsInOrder = bound.map(({ pod }) => pod);
       for (const uid of lostPlaces(heard, needsInOrder, this.#goneFrom(node))) {
-        const pod = this.pods.find((one) => one.uid === uid)!;
+        const pod = this.pods.find((pod) => pod.uid === uid)!;
         if (pod.ended || pod.admitted) continue;
         this.evicted++;
         this.#end(pod);

@@ -66,10 +66,10 @@ describe('the CNI plugin reads the answers of its agent', () => {
     const overlong = ['c080', 'c1bf', 'e08080', 'e09fbf', 'f0808080', 'f08fbfbf'];
     const beyond = ['eda080', 'edbfbf', 'f4908080', 'f5808080', 'ff', '80', 'bf', 'e282', 'f09f98', 'c3', 'e28241'];
     const bytes = [
-      ...characters.map((one) => Buffer.from(one)),
+      ...characters.map((character) => Buffer.from(character)),
       ...[...overlong, ...beyond].map((hex) => Buffer.from(hex, 'hex')),
     ];
-    const text = bytes.map((one) => one.toString('latin1')).join(' ');
+    const text = bytes.map((byte) => byte.toString('latin1')).join(' ');
     pieces = [`deny 12 ${text.length}\n${text}`];
     const marks = [...overlong, ...beyond].map((hex) => (hex === 'e28241' ? '??A' : '?'.repeat(hex.length / 2)));
     assert.equal((await gate.call({ conf: GATED })).json()['msg'], [...characters, ...marks].join(' '));

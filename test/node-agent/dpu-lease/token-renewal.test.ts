@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { readTokenClaims, TOKEN_LIFETIME_SECONDS, TokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
+import { readTokenClaims, TokenRenewal } from '../../../node-agent/dpu-lease/token-renewal.ts';
 import { recordingLogger, tempDirectories, testMetrics } from '../support.ts';
 
 const DAY = 86_400;
@@ -111,7 +111,7 @@ describe('the renewal of a DPU’s token', () => {
         body: {
           apiVersion: 'authentication.k8s.io/v1',
           kind: 'TokenRequest',
-          spec: { expirationSeconds: TOKEN_LIFETIME_SECONDS },
+          spec: { expirationSeconds: 86_400 },
         },
       },
     ]);

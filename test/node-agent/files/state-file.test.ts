@@ -149,12 +149,12 @@ describe('a state file', () => {
       writeFileSync(path, text);
       const file = loaded();
       assert.deepEqual([...stateOf(file), file.problem], ['current', undefined, undefined]);
-      assert.ok(file.lost?.startsWith(`${path}: `) && file.lost.endsWith(`(kept as ${path}.${suffix})`), file.lost);
+      assert.ok(file.loss?.startsWith(`${path}: `) && file.loss.endsWith(`(kept as ${path}.${suffix})`), file.loss);
       file.set('new');
       assert.deepEqual([onDisk(), readFileSync(`${path}.${suffix}`, 'utf8')], [saved('new'), text]);
-      assert.ok(file.lost !== undefined);
+      assert.ok(file.loss !== undefined);
       file.set(undefined);
-      assert.equal(file.lost, undefined);
+      assert.equal(file.loss, undefined);
       assert.deepEqual(messages(), ['a state file is unusable; what it remembered is lost']);
     });
   }
@@ -164,7 +164,7 @@ describe('a state file', () => {
     mkdirSync(`${path}.corrupt`);
     const file = loaded();
     file.set('new');
-    assert.deepEqual([onDisk(), ...stateOf(file), file.lost], ['{', 'unread', 'new', undefined]);
+    assert.deepEqual([onDisk(), ...stateOf(file), file.loss], ['{', 'unread', 'new', undefined]);
     rmdirSync(`${path}.corrupt`);
     await time.pass(10);
     assert.deepEqual([onDisk(), ...stateOf(file)], [saved('new'), 'current', 'new']);

@@ -6,7 +6,7 @@ import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { Assignments } from '../../../node-agent/assignments/assignments.ts';
 import { cpusOfPod } from '../../../node-agent/assignments/view.ts';
-import { type AnswersDeps, DeviceQuestions, GateAnswers, type GatePolicy } from '../../../node-agent/gate/answers.ts';
+import { type AnswersDeps, DeviceQuestions, GateAnswers } from '../../../node-agent/gate/answers.ts';
 import type { Question } from '../../../node-agent/gate/protocol.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
@@ -16,7 +16,7 @@ const READY: DpuWord = { ready: true, reason: 'renewed' };
 const DEAD: DpuWord = { ready: false, reason: 'not renewed' };
 const UID = 'uid-1';
 
-function stage(policy: Partial<GatePolicy> = {}, deps: Partial<AnswersDeps> = {}) {
+function stage(policy: Partial<AnswersDeps['policy']> = {}, deps: Partial<AnswersDeps> = {}) {
   const registry = new Registry();
   const state: { dpu: DpuWord | undefined } = { dpu: READY };
   const vacated: string[] = [];

@@ -91,7 +91,7 @@ describe('threads that are skipped or restored', () => {
 
   it('get their own masks back, new threads get that of the main thread, and the saved masks are dropped', () => {
     kernel.thread(101, '5');
-    keeper.remember();
+    keeper.adoptMasks();
     assert.equal(keeper.originalMasks?.main.toString(), '0-15');
     assert.deepEqual(
       keeper.originalMasks?.odd.map(({ tid }) => tid),
@@ -107,7 +107,7 @@ describe('threads that are skipped or restored', () => {
 
   it('get masks that were known before, except under the id of an ended thread, which gets the main thread’s', () => {
     const odd = (tid: number) => ({ tid, start: 0, cpus: set('3') });
-    keeper.remember({ main: set('2-9'), odd: [odd(101), odd(102)] });
+    keeper.adoptMasks({ main: set('2-9'), odd: [odd(101), odd(102)] });
     keeper.apply({ only: set('0') });
     kernel.born.set(101, 7);
     keeper.restore();
@@ -120,7 +120,7 @@ describe('threads that are skipped or restored', () => {
   ] as const) {
     it(`of a main thread that gets more CPUs ${seconds} s after the first pass are ${own}`, () => {
       kernel.thread(100, '3');
-      keeper.remember();
+      keeper.adoptMasks();
       keeper.apply({ only: set('0') });
       kernel.now = seconds * 1000;
       kernel.thread(100, '0-15');
@@ -134,7 +134,7 @@ describe('threads that are skipped or restored', () => {
 
   it('of a main thread that gets more CPUs between its first sight and the first pass are those', () => {
     kernel.thread(100, '3');
-    keeper.remember();
+    keeper.adoptMasks();
     kernel.thread(100, '0-15');
     assert.equal(keeper.apply({ only: set('0') }).displaced, 0);
     keeper.restore();
@@ -143,13 +143,13 @@ describe('threads that are skipped or restored', () => {
 
   it('have no saved masks if the main thread has ended', () => {
     kernel.masks.delete(100);
-    keeper.remember();
+    keeper.adoptMasks();
     assert.equal(keeper.originalMasks, undefined);
   });
 
   it('are skipped if they are poll mode drivers of ovs-vswitchd, and their CPUs are reported', () => {
     kernel.thread(104, '9', 'pmd-c09/id:4');
-    keeper.remember();
+    keeper.adoptMasks();
     keeper.apply({ only: set('0-3') });
     assert.equal(kernel.maskTexts()[104], '9');
     assert.equal(keeper.pmdCpus().toString(), '9');
@@ -244,7 +244,7 @@ describe('the poll mode threads of a switch', () => {
       reads.push(tid);
       return names.get(tid);
     };
-    const finder = new PmdFinder(7, { name } as unknown as Threads, () => time.now);
+    const finder = new PmdFinder(7, { name } as unknown as Threads, () => time.now / 1000);
     const find = (tids: number[]) => finder.find(tids);
     return { names, reads, time, find: (...tids: number[]) => [...find(tids)] };
   };

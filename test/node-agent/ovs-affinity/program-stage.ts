@@ -23,7 +23,7 @@ const assignments = new Assignments({
   onFailure: () => {},
 });
 const { recorder } = recordingEvents();
-const events = new AffinityEvents({ recorder, nodeName: 'n', now: () => performance.now() / 1000 });
+const events = new AffinityEvents({ recorder, nodeName: 'n', nowSeconds: () => performance.now() / 1000 });
 const ovs = new OvsAffinity(ovsParts(directory, { assignments, events, log, checkInterval: Number(checkInterval) }));
 const running = Promise.all([assignments.run(stop.signal), ovs.run(stop.signal)]);
 log.info('program started');

@@ -33,7 +33,7 @@ describe('reports of OVS affinity', () => {
     logged = recordingLogger();
     now = 5000;
     writtenAt = undefined;
-    const events = new AffinityEvents({ recorder: recorded.recorder, nodeName: 'n', now: () => now });
+    const events = new AffinityEvents({ recorder: recorded.recorder, nodeName: 'n', nowSeconds: () => now });
     const metrics = createAgentMetrics(registry);
     tell = new AffinityReporting({ log: logged.log, metrics, events, assignedAt: () => writtenAt });
   });
@@ -163,7 +163,7 @@ describe('another process that sets the CPUs of threads', () => {
 
   beforeEach(() => {
     seconds = 0;
-    contention = new Contention(() => seconds * 1000);
+    contention = new Contention(() => seconds);
   });
 
   it('is not suspected if no thread was moved', () => assert.equal(pass(10, 0), false));

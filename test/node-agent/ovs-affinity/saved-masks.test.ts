@@ -35,7 +35,7 @@ function processOf(process: OvsProcess, now = '0-7'): ProcessAffinity {
     get originalMasks() {
       return originalMasks;
     },
-    remember(saved?: OriginalMasks) {
+    adoptMasks(saved?: OriginalMasks) {
       originalMasks = saved ?? masks(now);
     },
   } as ProcessAffinity;
@@ -75,7 +75,7 @@ describe('saved masks', () => {
 
   /** Puts masks on the disk, as an earlier agent does. */
   function save(processes: readonly SavedProcess[]): void {
-    agent().remember(
+    agent().save(
       processes.map(({ originalMasks, ...process }) => ({ process, originalMasks }) as unknown as ProcessAffinity),
     );
   }
@@ -88,13 +88,13 @@ describe('saved masks', () => {
   const causes = (problems: readonly { readonly text: string }[]) =>
     problems.map(({ text }) => /are lost|cannot save|are unknown/.exec(text)?.[0]);
 
-  describe('remember', () => {
+  describe('save', () => {
     it('saves the current masks once before any change, for the next agent of the same boot', () => {
       const odd = { tid: 21, start: 210, cpus: CpuSet.parse('3') };
       const list = [processOf(DAEMON, '0-7'), processOf(DATABASE)];
-      list[1]?.remember(masks('4', [odd]));
+      list[1]?.adoptMasks(masks('4', [odd]));
       const memory = agent();
-      assert.deepEqual(memory.remember(list), []);
+      assert.deepEqual(memory.save(list), []);
       assert.deepEqual(
         [list.map(mainOf), onDisk()],
         [
@@ -103,7 +103,7 @@ describe('saved masks', () => {
         ],
       );
       const { ino } = statSync(path);
-      assert.deepEqual([memory.remember(list), statSync(path).ino], [[], ino]);
+      assert.deepEqual([memory.save(list), statSync(path).ino], [[], ino]);
       const next = agent().processes;
       assert.deepEqual(
         [next[0]?.originalMasks.main.toString(), next[1]?.originalMasks.odd.map(String)],
@@ -116,16 +116,16 @@ describe('saved masks', () => {
       alive.set(DATABASE.pid, 1);
       save([saved(DAEMON, '0-15'), saved({ ...DATABASE, start: 1 }, '9')]);
       const list = [processOf(DAEMON, '2'), processOf(DATABASE, '3')];
-      agent().remember(list);
+      agent().save(list);
       assert.deepEqual(list.map(mainOf), ['0-15', '3']);
     });
 
     it('adds a process that appears later and does not read a known one again', () => {
       const memory = agent();
       const first = processOf(DAEMON, '0-7');
-      memory.remember([first]);
-      first.remember(masks('5'));
-      memory.remember([first, processOf(DATABASE, '1')]);
+      memory.save([first]);
+      first.adoptMasks(masks('5'));
+      memory.save([first, processOf(DATABASE, '1')]);
       assert.deepEqual(onDisk(), ['10/100 5', '20/200 1']);
     });
 
@@ -134,16 +134,16 @@ describe('saved masks', () => {
       const memory = agent();
       alive.delete(DATABASE_MONITOR.pid);
       alive.set(MONITOR.pid, new UnreadableError('/proc/9/stat', new Error('EMFILE')));
-      memory.remember([processOf(DATABASE, '1')]);
+      memory.save([processOf(DATABASE, '1')]);
       assert.deepEqual(onDisk(), ['20/200 1', '9/90 0-15']);
       alive.set(MONITOR.pid, 91);
-      memory.remember([processOf(DAEMON, '2')]);
+      memory.save([processOf(DAEMON, '2')]);
       assert.deepEqual(onDisk(), ['10/100 2', '20/200 1']);
     });
 
     it('does not save a process that cannot be read', () => {
-      const gone = { ...processOf(DAEMON), remember: () => undefined } as ProcessAffinity;
-      agent().remember([gone, processOf(DATABASE, '1')]);
+      const gone = { ...processOf(DAEMON), adoptMasks: () => undefined } as ProcessAffinity;
+      agent().save([gone, processOf(DATABASE, '1')]);
       assert.deepEqual(onDisk(), ['20/200 1']);
     });
   });
@@ -173,7 +173,7 @@ describe('saved masks', () => {
         for (const { pid, start } of before) alive.set(pid, start);
         save(before);
         const list = processes.map((process, i) => processOf(process, String(i + 1)));
-        agent().remember(list);
+        agent().save(list);
         const odds = list.map(({ originalMasks }) => (originalMasks?.odd.length === 0 ? '' : ' odd'));
         assert.deepEqual(
           list.map((affinity, i) => `${mainOf(affinity)}${odds[i]}`),
@@ -188,7 +188,7 @@ describe('saved masks', () => {
       save([saved(DAEMON, '0-15'), saved(MONITOR, '0-15')]);
       const { ino } = statSync(path);
       const list = [processOf(DAEMON, '1'), processOf(DATABASE, '2'), processOf(MONITOR)];
-      list[2]?.remember(masks('3'));
+      list[2]?.adoptMasks(masks('3'));
       assert.deepEqual(agent().recall(list), []);
       assert.deepEqual([list.map(mainOf), statSync(path).ino], [['0-15', undefined, '3'], ino]);
     });
@@ -215,14 +215,14 @@ describe('saved masks', () => {
       const memory = agent();
       memory.recall([recalled]);
       const list = [processOf(DAEMON, '1')];
-      const problems = memory.remember(list);
+      const problems = memory.save(list);
       assert.equal(problems[0]?.cause, 'masks-file');
       assert.match(problems[0]?.text ?? '', /^\S+masks\.json: .* \(kept as \S+\.corrupt\): .* \(0-63\);/);
       assert.deepEqual([mainOf(recalled), ...list.map(mainOf)], ['0-63', '0-63']);
       const later = processOf(DATABASE, '2');
-      assert.deepEqual([memory.remember([...list, later]), mainOf(later)], [problems, '2'], 'it starts afterwards');
+      assert.deepEqual([memory.save([...list, later]), mainOf(later)], [problems, '2'], 'it starts afterwards');
       memory.forget([DAEMON, DATABASE]);
-      assert.deepEqual([existsSync(path), memory.remember([later])], [false, []]);
+      assert.deepEqual([existsSync(path), memory.save([later])], [false, []]);
     });
   });
 
@@ -231,12 +231,12 @@ describe('saved masks', () => {
       const memory = agent();
       mkdirSync(path);
       const list = [processOf(DAEMON, '0-15')];
-      for (let i = 0; i < 2; i++) assert.deepEqual(causes(memory.remember(list)), ['cannot save']);
+      for (let i = 0; i < 2; i++) assert.deepEqual(causes(memory.save(list)), ['cannot save']);
       rmdirSync(path);
       await time.pass(10);
-      assert.deepEqual([onDisk(), memory.remember(list)], [['10/100 0-15'], []]);
+      assert.deepEqual([onDisk(), memory.save(list)], [['10/100 0-15'], []]);
       const moved = processOf(DAEMON, '2-3');
-      agent().remember([moved]);
+      agent().save([moved]);
       assert.equal(mainOf(moved), '0-15');
     });
 
@@ -248,15 +248,15 @@ describe('saved masks', () => {
       let late = 0;
       const memory = agent({ onLate: () => late++ });
       const list = [processOf(DAEMON, '2-3'), processOf(DATABASE, '1')];
-      assert.deepEqual([causes(memory.remember(list)), list.map(mainOf)], [['are unknown'], ['2-3', '1']]);
+      assert.deepEqual([causes(memory.save(list)), list.map(mainOf)], [['are unknown'], ['2-3', '1']]);
       memory.forget([DAEMON, DATABASE]);
       assert.equal(memory.isEmpty, false);
-      memory.remember(list);
+      memory.save(list);
       rmdirSync(path);
       writeFileSync(path, text);
       await time.pass(10);
       assert.equal(late, 1);
-      assert.deepEqual([memory.remember(list), list.map(mainOf)], [[], ['0-15', '1']]);
+      assert.deepEqual([memory.save(list), list.map(mainOf)], [[], ['0-15', '1']]);
       assert.deepEqual(onDisk(), ['10/100 0-15', '20/200 1', '9/90 0-15']);
     });
   });

@@ -66,7 +66,7 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     affinity: createAffinity(),
     threads: procThreads,
     machine,
-    now: () => performance.now(),
+    nowSeconds: () => performance.now() / 1000,
     rundir: join(directory, 'run'),
     enablerFile: join(directory, 'etc/enable'),
     masksFile: join(directory, 'state/masks.json'),
@@ -79,7 +79,7 @@ export function ovsParts(directory: string, changes: Partial<OvsAffinityDeps> = 
     onPmdMask: () => () => {},
     assignments: settableView({ free: machine() }),
     assignedAt: () => undefined,
-    events: new AffinityEvents({ recorder: recordingEvents().recorder, nodeName: 'n', now: () => 0 }),
+    events: new AffinityEvents({ recorder: recordingEvents().recorder, nodeName: 'n', nowSeconds: () => 0 }),
     log: createLogger('test', 'silent'),
     metrics: testMetrics(),
     ...changes,
@@ -144,7 +144,7 @@ export class FakeKernel {
           start: (_pid, tid) => (this.masks.has(tid) ? (this.born.get(tid) ?? 0) : undefined),
         },
         machine: () => set(this.online),
-        now: () => this.now,
+        nowSeconds: () => this.now / 1000,
       },
     );
   }

@@ -73,7 +73,7 @@ describe('the target CPUs from pass to pass', () => {
         pmdMask: () => cpus(pmdMask),
         machine: () => cpus('0-15'),
         containers: () => running,
-        now: () => seconds * 1000,
+        nowSeconds: () => seconds,
         ...changes,
       },
       () => void grown++,
@@ -253,7 +253,7 @@ describe('confirmation that free CPUs are free', () => {
   beforeEach(() => {
     seconds = 0;
     running = { guaranteed: [], others: [] };
-    confirmation = new Confirmation({ containers: () => running, now: () => seconds * 1000 });
+    confirmation = new Confirmation({ containers: () => running, nowSeconds: () => seconds });
   });
 
   // Sets of running containers of Guaranteed pods, and of others; the CPUs to take; free, owned, pool; the held CPUs.

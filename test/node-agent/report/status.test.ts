@@ -20,7 +20,7 @@ const NOTHING = [undefined, undefined, undefined];
 const NO_POLICY = { ...config, cpuManager: { policy: 'none', options: {} } };
 const memoryStates = (status: NodeTopologyStatus) => status.memoryManager?.cells?.map(({ state }) => state);
 const messageOf = (type: string, status: NodeTopologyStatus) =>
-  status.conditions?.find((one) => one.type === type)?.message;
+  status.conditions?.find((condition) => condition.type === type)?.message;
 
 describe('the fields of a report', () => {
   /** The common fields of all reports of the fixture. */
@@ -275,7 +275,7 @@ describe('networks and duties in a report', () => {
   ];
   for (const [label, change, type, reason, message] of doubts) {
     it(`have a condition: ${label}`, () => {
-      const condition = build(change).conditions?.find((one) => one.type === type);
+      const condition = build(change).conditions?.find((condition) => condition.type === type);
       assert.deepEqual(condition, { type, status: 'False', reason, message, lastTransitionTime: NOW });
     });
   }

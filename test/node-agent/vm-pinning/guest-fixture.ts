@@ -26,7 +26,7 @@ export function machine() {
       start: (pid) => processes.get(pid)?.start,
       identity: (pid) => processes.get(pid)?.identity,
     },
-    now: () => time.now,
+    nowSeconds: () => time.now / 1000,
   };
   const add = (pid: number, name: string, threads: Record<number, string>, cpus = '0-7') => {
     processes.set(pid, {

@@ -33,10 +33,10 @@ function guestOf(vcpus: number, container = '0-7', heldBefore?: PinnedScope) {
         housekeeping.cpus = cpus;
       },
     },
-    now: () => time.now,
+    nowSeconds: () => time.now / 1000,
     path: '/c',
     scopeBefore: heldBefore,
-    remember: (scope) => void remembered.push(scope),
+    saveScope: (scope) => void remembered.push(scope),
   });
   const look = (): GuestThread[] =>
     [...names].map(([tid, name]) => {

@@ -112,7 +112,7 @@ export function createScene(root: string) {
       has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
     },
     processes: { name: (pid) => processes.get(pid)?.name, start: startOf, identity: startOf },
-    now: () => clock,
+    nowSeconds: () => clock / 1000,
     launchers: {
       items: launchers,
       run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),

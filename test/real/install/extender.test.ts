@@ -219,7 +219,7 @@ describe('what the extender may write, on a real API server', function () {
         const { metadata, status: found } = await node();
         assert.deepEqual(metadata.labels, { 'kubernetes.io/os': 'linux', ...labels });
         assert.deepEqual(metadata.annotations, { note: 'x', ...annotations });
-        assert.deepEqual(found.conditions.map((one) => `${one.type} ${one.status}`).sort(), [
+        assert.deepEqual(found.conditions.map((condition) => `${condition.type} ${condition.status}`).sort(), [
           'Ready True',
           `plumbline.dev/AgentReady ${status}`,
           `plumbline.dev/DPUReady ${status}`,

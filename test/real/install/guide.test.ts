@@ -120,7 +120,7 @@ describe('docs/tasks/install.md, on a real API server', function () {
     assert.ok(commands.length >= 11, commands.join('\n'));
     for (const [beginning] of OUTPUT)
       assert.ok(
-        commands.some((one) => beginning.test(one)),
+        commands.some((command) => beginning.test(command)),
         `${beginning}`,
       );
     assert.deepEqual(kustomization?.images?.length, 4);

@@ -44,10 +44,10 @@ export function grantsOf(objects: readonly KubernetesObject[], account: { namesp
       .filter(({ roleRef }) => !roleRef.name.startsWith('system:'))
       .flatMap(({ kind, metadata: { namespace }, roleRef }) => {
         const role = objects.find(
-          (one) =>
-            one.kind === roleRef.kind &&
-            one.metadata.name === roleRef.name &&
-            (roleRef.kind === 'ClusterRole' || one.metadata.namespace === namespace),
+          (object) =>
+            object.kind === roleRef.kind &&
+            object.metadata.name === roleRef.name &&
+            (roleRef.kind === 'ClusterRole' || object.metadata.namespace === namespace),
         );
         if (role === undefined) throw new Error(`${kind} ${roleRef.name} binds a role that is not there`);
         const where = kind === 'RoleBinding' ? namespace : undefined;

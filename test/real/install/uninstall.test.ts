@@ -70,7 +70,7 @@ describe('uninstalling, on a real API server', function () {
     const pair = await installed.startPair('pair');
     const agents = [await installed.startAgent(WORKER), await installed.startAgent(DPU_WORKER)];
     const daemons = [webhook, pair.extender, ...agents];
-    await Promise.all(daemons.map((one) => one.ready()));
+    await Promise.all(daemons.map((daemon) => daemon.ready()));
     for (const name of [WORKER, DPU_WORKER]) {
       await until(`labels of ${name}`, async () => {
         return (await nodeOf(name)).metadata.labels['plumbline.dev/threads-per-core'] !== undefined;
@@ -90,7 +90,7 @@ describe('uninstalling, on a real API server', function () {
     console.log(`      ${found.length} objects`);
     // What deleting the workloads comes to, where there is a kubelet.
     await pair.scheduler.stop();
-    for (const one of daemons) await one.stop();
+    for (const daemon of daemons) await daemon.stop();
     for (const name of [WORKER, DPU_WORKER]) {
       run('kubectl', '-n', SYSTEM, 'delete', 'pod', `agent-${name}`, '--grace-period=0', '--force');
     }

@@ -80,10 +80,10 @@ describe('the manifests and a real API server', function () {
       if (NEWER.includes(folder) && minor < 36)
         skipFor({ name: 'Kubernetes 1.36', install: 'bring a newer control plane' }, this);
       const documents = render(folder, components).split('\n---\n');
-      const fresh = documents.filter((one) => !accepted.has(one));
+      const fresh = documents.filter((document) => !accepted.has(document));
       // A component may name what is the default.
       if (fresh.length > 0) assert.equal(refusals(fresh.join('\n---\n')), '');
-      for (const one of documents) accepted.add(one);
+      for (const document of documents) accepted.add(document);
     });
   }
 
@@ -100,7 +100,7 @@ describe('the manifests and a real API server', function () {
     await plane.create(...objects.filter(({ kind }) => kind === 'PriorityClass'));
     const podsOf = (kind: string) =>
       objects
-        .filter((one) => one.kind === kind)
+        .filter((object) => object.kind === kind)
         .map(({ metadata, spec }) => {
           const { template } = spec as { template: { metadata: object; spec: object } };
           return {

@@ -76,7 +76,7 @@ function installAsHelm(place: Place): void {
   const isCrd = ({ kind }: { readonly kind: string }) => kind === 'CustomResourceDefinition';
   const isNamespace = ({ kind }: { readonly kind: string }) => kind === 'Namespace';
   const release = all.filter((one) => !isCrd(one) && !isNamespace(one));
-  const yamlOf = (objects: readonly object[]) => objects.map((one) => stringify(one)).join('---\n');
+  const yamlOf = (objects: readonly object[]) => objects.map((object) => stringify(object)).join('---\n');
   applied(place, yamlOf(all.filter((one) => isCrd(one) || isNamespace(one))));
   const marked = release.map(({ metadata, ...rest }) => {
     const annotations = {

@@ -79,7 +79,7 @@ describe('an installation in the wrong order, on a real API server', function ()
     });
     after(() => stage?.stop());
 
-    const yamlOf = (objects: readonly KubernetesObject[]) => objects.map((one) => stringify(one)).join('---\n');
+    const yamlOf = (objects: readonly KubernetesObject[]) => objects.map((object) => stringify(object)).join('---\n');
 
     it('no pod is refused while webhook configurations are applied first and the namespace last', async () => {
       const objects = objectsOf(render('base')).toReversed();
@@ -87,7 +87,7 @@ describe('an installation in the wrong order, on a real API server', function ()
       const kinds = new Set([...objects.filter(isFirst), ...objects].map(({ kind }) => kind));
       const refused: string[] = [];
       for (const kind of kinds) {
-        const { status, said } = stage.apply(yamlOf(objects.filter((one) => one.kind === kind)));
+        const { status, said } = stage.apply(yamlOf(objects.filter((object) => object.kind === kind)));
         if (status !== 0) refused.push(kind);
         assert.ok(status === 0 || /namespaces "plumbline-system" not found/.test(said), said);
         assert.deepEqual(await stage.verdict(), UNTOUCHED, `after ${kind}`);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { MAX_PINNING_MESSAGE, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
+import { MAX_PINNING_MESSAGE_CHARACTERS, type NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { readNode } from '../../../node-agent/kube-objects/lease.ts';
 import { TopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
@@ -59,7 +59,12 @@ describe('an agent and a real API server', function () {
     const store = new TopologyStore(agent, OWN);
     await store.sync(await readNode(agent, OWN, signal), signal);
     const vm = { podUID: 'u', namespace: 'ns', podName: 'vm', vcpus: 2 };
-    const refused = { ...vm, state: 'refused', reason: 'Threads', message: 'x'.repeat(MAX_PINNING_MESSAGE) } as const;
+    const refused = {
+      ...vm,
+      state: 'refused',
+      reason: 'Threads',
+      message: 'x'.repeat(MAX_PINNING_MESSAGE_CHARACTERS),
+    } as const;
     const first = status({ pmdCPUs: '2,6', tunnel: { cells: '0' }, pinning: [{ ...vm, state: 'pinned' }, refused] });
     assert.equal(store.changesTo(first).length > 0, true);
     await store.write(first, signal);

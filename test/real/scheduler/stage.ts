@@ -63,7 +63,7 @@ export async function configurationAt(way: Way, port: number) {
   if (way === 'sidecar') return (await sidecarConfiguration(root, port)) as unknown as SchedulerConfiguration;
   const configuration = loopbackFile('kube-scheduler-config.yaml') as SchedulerConfiguration;
   const urlPrefix = `http://127.0.0.1:${port}`;
-  return { ...configuration, extenders: configuration.extenders.map((one) => ({ ...one, urlPrefix })) };
+  return { ...configuration, extenders: configuration.extenders.map((extender) => ({ ...extender, urlPrefix })) };
 }
 
 interface SchedulerConfiguration {

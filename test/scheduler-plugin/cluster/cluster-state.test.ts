@@ -112,7 +112,7 @@ describe('pod notifications to the controllers', () => {
     const { state, see, gone } = extenderOf();
     const starting = () => state.startingOn('n1').map(({ uid }) => uid);
     const pods = ['a', 'b', 'c', 'd'].map((uid) => onNode(withUid(podOf('2'), uid), 'n1'));
-    for (const one of pods) see(one);
+    for (const pod of pods) see(pod);
     see(onNode(withUid(podOf('2'), 'e'), 'n2'));
     assert.deepEqual(
       [starting(), state.startingOn('n2').length, state.startingOn('n3')],

@@ -36,7 +36,7 @@ describe('the DPU health in the extender', () => {
         get: (node: string) => ({ uid: uids.get(node), dpuHost: hosts.has(node), dpuReady: recorded.get(node) }),
       } as unknown as DpuHealthOptions['nodes'],
       log: recordingLogger().log,
-      now: () => state.now,
+      nowSeconds: () => state.now,
     });
     health.on('changed', (node, verdict) => {
       if (verdict === undefined) forgotten?.push(node);

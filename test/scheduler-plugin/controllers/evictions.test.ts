@@ -2,12 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import {
-  type EvictionPolicy,
-  type EvictionReason,
-  Evictions,
-  Retries,
-} from '../../../scheduler-plugin/controllers/evictions.ts';
+import { type EvictionReason, Evictions, Retries } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../../support/logger.ts';
 import { onNode, podOf, viewOf, withUid } from '../extender-fixture.ts';
 
@@ -32,7 +27,7 @@ const REFUSALS = {
 type Answer = keyof typeof REFUSALS | 'ok';
 
 interface Setting {
-  readonly policy?: EvictionPolicy;
+  readonly policy?: 'evict' | 'hold';
   /** Answers to evictions and to deletions, in order; the last one repeats. */
   readonly evictions?: readonly Answer[];
   readonly deletions?: readonly Answer[];

@@ -78,7 +78,7 @@ class World {
         active: () => replica.active,
         onResumed: () => undefined,
         log: this.log.log,
-        now: () => this.clock.now,
+        nowSeconds: () => this.clock.now,
       }),
     };
     this.#replicas.push(replica);

@@ -28,7 +28,7 @@ function recheckOf(fits: (node: string, needs: PodNeeds) => boolean = () => true
       return state.writes;
     },
     log: silent,
-    now: () => clock.now,
+    nowSeconds: () => clock.now,
   });
   const pass = async (seconds: number) => {
     for (let steps = Math.round(seconds / STEP); steps > 0; steps--) {

@@ -53,9 +53,9 @@ describe('an extender after any changes', () => {
       fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
         const nodes = Object.fromEntries(NAMES.map((name) => [name, statusOf()]));
         const old = extenderOf({ nodes, policy: 'count-check' });
-        for (const one of changes) apply(old, one);
+        for (const change of changes) apply(old, change);
         const fresh = extenderOf({ nodes, policy: 'count-check' });
-        for (const one of changes) if (one.kind !== 'ask') apply(fresh, one);
+        for (const change of changes) if (change.kind !== 'ask') apply(fresh, change);
         for (const pod of PODS) {
           const ask = ({ filter }: Under): FilterReply => filter(withUid(pod, 'asked'), NAMES);
           assert.deepEqual(ask(old), ask(fresh));

@@ -3,7 +3,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import type { RefusalKind } from '../../../model/placement/verdict.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { DecisionLog, Decisions } from '../../../scheduler-plugin/filter/decisions.ts';
-import { MAX_TEXTS, Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
+import { Refusals } from '../../../scheduler-plugin/filter/refusals.ts';
 import { recordingLogger } from '../../support/logger.ts';
 import { extenderOf, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
@@ -143,7 +143,7 @@ describe('the refusals of one answer', () => {
       ...twenty('cpu-mask', (i) => `mask ${i}`),
     );
     assert.deepEqual(counts(refusals), [
-      ...Array.from({ length: MAX_TEXTS - 2 }, (_, i) => [`${i} CPUs`, 1]),
+      ...Array.from({ length: 6 }, (_, i) => [`${i} CPUs`, 1]),
       ['refused for another reason; see /explain', 34],
       ['DPU not ready for too long', 20],
     ]);

@@ -41,7 +41,7 @@ async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> 
       });
     },
     log: silent,
-    now: () => clock,
+    nowSeconds: () => clock,
   });
   replica.on('active', () => void said.push('active'));
   const stop = new AbortController();

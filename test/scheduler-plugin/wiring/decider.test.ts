@@ -77,7 +77,7 @@ describe('the parts of the extender together', () => {
     const reader = new NeedsReader(config.dpuScope, config.dpuExempt);
     const { client } = api;
     const { dpuLeaseNamespace } = config;
-    const common = { client, reader, log: silent, now: () => clock.now };
+    const common = { client, reader, log: silent, nowSeconds: () => clock.now };
     cluster = new Cluster({ ...common, state: new ClusterState(silent), dpuLeaseNamespace });
     decider = new Decider({
       ...common,

@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => running.abort());
 
-const optionsOf = ({ client }: ScriptedLists): WatchOptions => ({ client, log: silent, now: () => now });
+const optionsOf = ({ client }: ScriptedLists): WatchOptions => ({ client, log: silent, nowSeconds: () => now });
 
 async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
   for (const watch of Object.values(cache.watches)) void watch.run(running.signal);

@@ -52,21 +52,21 @@ describe('launchers as the real KubeVirt renders them', () => {
   it('are 42 different launchers, each with its patch', () => {
     assert.equal(launchers.length, 42);
     assert.deepEqual(
-      launchers.map((one) => one.case),
+      launchers.map((launcher) => launcher.case),
       Object.keys(PATCHES),
     );
   });
 
-  for (const one of launchers) {
-    it(`${one.case}: gets the same changes as ever, with whole cores if the VM asks and isolates its emulator`, async () => {
-      const pod = podOf(one);
+  for (const launcher of launchers) {
+    it(`${launcher.case}: gets the same changes as ever, with whole cores if the VM asks and isolates its emulator`, async () => {
+      const pod = podOf(launcher);
       const before = computeCpus(pod);
-      const after = patched(pod, await reviewOf(one)(requestOf(pod)));
-      assert.deepEqual(withoutNotes(after), patched(pod, { allowed: true, patch: PATCHES[one.case]! }));
+      const after = patched(pod, await reviewOf(launcher)(requestOf(pod)));
+      assert.deepEqual(withoutNotes(after), patched(pod, { allowed: true, patch: PATCHES[launcher.case]! }));
       const cpus = Number(before.limit);
       const even = `${cpus + (cpus % 2)}`;
-      assert.deepEqual(computeCpus(after), isPadded(one) ? { request: even, limit: even } : before);
-      assert.deepEqual(patchOf(await reviewOf(one)(requestOf(after))), [], 'a second pass changes nothing');
+      assert.deepEqual(computeCpus(after), isPadded(launcher) ? { request: even, limit: even } : before);
+      assert.deepEqual(patchOf(await reviewOf(launcher)(requestOf(after))), [], 'a second pass changes nothing');
     });
   }
 });
@@ -74,7 +74,7 @@ const NODES: NodeRequirement[] = [
   { key: 'threads', operator: 'NotIn', values: ['2'] },
   { key: 'full-pcpus', operator: 'NotIn', values: ['true'] },
 ];
-const TERMS = NODES.map((one) => ({ matchExpressions: [one] }));
+const TERMS = NODES.map((node) => ({ matchExpressions: [node] }));
 const REQUIRED = 'requiredDuringSchedulingIgnoredDuringExecution';
 const change = (more: Partial<PodChange>): PodChange => ({
   containers: [],
@@ -114,7 +114,7 @@ describe('the patch of an affinity', () => {
     const before = { metadata: {}, spec: affinity(terms) };
     const patch = patchFor(before, change({ nodes: NODES }));
     const { newDocument: after } = jsonPatch.applyPatch(structuredClone(before), patch as jsonPatch.Operation[], true);
-    const zoned = NODES.map((one) => ({ matchExpressions: [...terms[0]!.matchExpressions!, one] }));
+    const zoned = NODES.map((node) => ({ matchExpressions: [...terms[0]!.matchExpressions!, node] }));
     assert.deepEqual(after.spec, affinity(zoned));
     assert.deepEqual(patchFor(after, change({ nodes: NODES })), []);
   });

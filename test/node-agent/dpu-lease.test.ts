@@ -4,15 +4,15 @@ import { rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { nextRecord } from '../../../model/lease/dpu-run.ts';
-import { DPU_LEASE_HOLDER } from '../../../model/names.ts';
-import { DpuLease, ovsProbe } from '../../../node-agent/dpu-lease/dpu.ts';
-import { maintainDpuLease, releaseDpuLease } from '../../../node-agent/dpu-lease/dpu-host.ts';
-import { readDpuRun } from '../../../node-agent/dpu-lease/run.ts';
-import { bootId } from '../../../node-agent/processes/proc.ts';
-import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
-import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns, useDuties } from '../support.ts';
+import { type KubeClient, KubeError } from '../../kube/client.ts';
+import { nextRecord } from '../../model/lease/dpu-run.ts';
+import { DPU_LEASE_HOLDER } from '../../model/names.ts';
+import { DpuLease, ovsProbe } from '../../node-agent/dpu-lease/dpu.ts';
+import { maintainDpuLease, releaseDpuLease } from '../../node-agent/dpu-lease/dpu-host.ts';
+import { readDpuRun } from '../../node-agent/dpu-lease/run.ts';
+import { bootId } from '../../node-agent/processes/proc.ts';
+import { createFakeApi, type FakeApi } from './api-stand-in.ts';
+import { recordingLogger, startStandIn, tempDirectories, testMetrics, turns, useDuties } from './support.ts';
 
 describe('the renewals of a DPU, round by round', () => {
   const start = useDuties();
