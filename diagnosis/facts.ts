@@ -1,3 +1,4 @@
+import { pausedCondition } from '../kube/cluster-view/vmis.ts';
 import { isPausedAtStart, parsePausedStart } from '../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../model/names.ts';
 import type { PlacementHost } from '../model/placement/needs.ts';
@@ -143,7 +144,7 @@ interface PausableInstance {
 
 /** From KubeVirt's condition Paused. The text is its reason: the message says the same without a length limit. */
 export function pauseOf({ metadata, status }: PausableInstance): InstanceFacts['pause'] {
-  const condition = status?.conditions?.find((condition) => condition.type === 'Paused' && condition.status === 'True');
+  const condition = pausedCondition({ status });
   if (condition === undefined) return undefined;
   const [reason, since] = [condition.reason ?? '', condition.lastTransitionTime ?? ''];
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);

@@ -1,9 +1,10 @@
+import { NodeShapes } from '../kube/cluster-view/node-topologies.ts';
 import { cpuOwners, type NodeTopology, type NodeTopologyStatus } from '../kube/node-topology.ts';
 import type { CpuSet } from '../model/cpu-set.ts';
 import { PlumblineError } from '../model/errors.ts';
 import { assignmentsOf } from '../model/kubelet/report.ts';
 import { cpusOf } from '../model/kubelet/state.ts';
-import { reportWithoutPods, usageOf } from '../model/kubelet/usage.ts';
+import { usageOf } from '../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost, withOwners } from '../model/placement/needs.ts';
 
 export interface ReportedHost {
@@ -21,7 +22,7 @@ export type Hosts = ReturnType<typeof hostsOf>;
 
 /** Checks every report. Nodes of the same model share one description, which is most of the work. */
 export function hostsOf(topologies: readonly NodeTopology[]) {
-  const makes = new Map<string, { readonly id: number; readonly empty: PlacementHost }>();
+  const shapes = new NodeShapes((withoutPods) => ({ empty: preparedHost(withoutPods) }));
   const hosts: ReportedHost[] = [];
   /** Reports that contradict themselves or are malformed, each with a description of the fault. */
   const unusable = new Map<string, string>();
@@ -30,16 +31,11 @@ export function hostsOf(topologies: readonly NodeTopology[]) {
     if (unread !== undefined) unusable.set(name, unread);
     if (status === undefined) continue;
     try {
-      const withoutPods = reportWithoutPods(status);
-      const key = JSON.stringify(withoutPods);
-      const make = makes.get(key) ?? { id: makes.size, empty: preparedHost(withoutPods) };
-      makes.set(key, make);
+      const { id, empty } = shapes.take(status);
       const owners = assignmentsOf(cpuOwners(status));
       const usage = usageOf(status);
-      const host = () => (owners.size === 0 && usage === '' ? make.empty : withOwners(make.empty, owners, usage));
-      hosts.push(
-        reportedHost({ name, status, alike: `${make.id}${usage} ${cpusOf(owners)}`, empty: make.empty }, host),
-      );
+      const host = () => (owners.size === 0 && usage === '' ? empty : withOwners(empty, owners, usage));
+      hosts.push(reportedHost({ name, status, alike: `${id}${usage} ${cpusOf(owners)}`, empty }, host));
     } catch (error) {
       if (!(error instanceof PlumblineError || error instanceof RangeError)) throw error;
       unusable.set(name, `the report contradicts itself: ${error.message}`);

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { listOrNone, message, name, reason, uid, word } from '../kube/bounds.ts';
+import { nodeCondition, type WatchedNode } from '../kube/cluster-view/nodes.ts';
 import {
   affinity,
   connectionWrites,
@@ -12,8 +13,7 @@ import {
 } from '../kube/resources.ts';
 import { virtualMachineInstance } from '../kube/virtual-machines.ts';
 import { isNetworkLost, type NetworkedPod, networkMadeAt } from '../model/lease/dpu-run.ts';
-import { DPU_HOST_LABEL, DPU_READY_CONDITION, DPU_RESTARTED_CONDITION } from '../model/names.ts';
-import type { ConditionShape } from '../model/shapes.ts';
+import { DPU_READY_CONDITION, DPU_RESTARTED_CONDITION } from '../model/names.ts';
 import type { NodeStateFacts } from './facts.ts';
 
 /** Schemas of the parts of objects that an explanation reads in addition to those of the daemons. */
@@ -104,36 +104,23 @@ export const explainedNode = nodeSchema.extend({
 });
 export type ExplainedNode = z.infer<typeof explainedNode>;
 
-interface FlaggedNode {
-  readonly metadata: { readonly labels?: Readonly<Record<string, string>> | undefined };
-  readonly status?: { readonly conditions: readonly ConditionShape[] } | undefined;
-}
-
-export const isDpuHost = ({ metadata }: Pick<FlaggedNode, 'metadata'>): boolean =>
-  metadata.labels?.[DPU_HOST_LABEL] !== undefined;
-
 /** Of a dead DPU whose condition has no message. */
 export const DEAD_DPU = 'its lease has expired';
 
 /** Why the DPU is dead, from the condition that the extender or another component writes; undefined unless it is. */
-export function deadDpu(node: FlaggedNode | undefined): string | undefined {
-  const condition = node?.status?.conditions.find(
-    ({ type, status }) => type === DPU_READY_CONDITION && status === 'False',
-  );
-  return condition && (condition.message ?? DEAD_DPU);
+export function deadDpu(node: WatchedNode | undefined): string | undefined {
+  const { status, message = DEAD_DPU } = nodeCondition(node, DPU_READY_CONDITION) ?? {};
+  return status === 'False' ? message : undefined;
 }
 
 /** The last restart of a node's DPU while pods have lost their network by it: from the extender's condition. */
-export function dpuRestart(node: FlaggedNode | undefined): LossOfNetworks | undefined {
-  const condition = node?.status?.conditions.find(
-    ({ type, status }) => type === DPU_RESTARTED_CONDITION && status === 'True',
-  );
-  const { lastTransitionTime: at, message } = condition ?? {};
-  return at == null ? undefined : { at, text: message ?? `its DPU’s restart at ${at}` };
+export function dpuRestart(node: WatchedNode | undefined): LossOfNetworks | undefined {
+  const { status, lastTransitionTime: at, message } = nodeCondition(node, DPU_RESTARTED_CONDITION) ?? {};
+  return status !== 'True' || at == null ? undefined : { at, text: message ?? `its DPU’s restart at ${at}` };
 }
 
 /** @param pod that runs on the node; for others, nothing is lost */
-export function dpuFacts(node: FlaggedNode | undefined, pod: NetworkedPod): DpuFacts {
+export function dpuFacts(node: WatchedNode | undefined, pod: NetworkedPod): DpuFacts {
   return { deadDpu: deadDpu(node), networkLost: lossOf(dpuRestart(node), networkMadeAt(pod)) };
 }
 

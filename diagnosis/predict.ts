@@ -1,3 +1,4 @@
+import { isDpuHost } from '../kube/cluster-view/nodes.ts';
 import { countText } from '../model/amounts.ts';
 import { judgeMask, maskHostOf, maskNotReported } from '../model/placement/mask-fit.ts';
 import { type PlacementHost, type PlacementNeeds, sharesOn, unpredictableFor } from '../model/placement/needs.ts';
@@ -13,7 +14,7 @@ import {
 } from '../model/placement/verdict.ts';
 import { NO_CURRENT_REPORT, STOPPED_REPORT } from './facts.ts';
 import type { Hosts } from './hosts.ts';
-import { deadDpu, type ExplainedNode, type ExplainedPod, isDpuHost } from './objects.ts';
+import { deadDpu, type ExplainedNode, type ExplainedPod } from './objects.ts';
 import { type NodeOpinion, notPredicted, type Opinions } from './opinions.ts';
 
 /** Why a node passes although its kubelet might refuse the pod; undefined: it is refused, or predicted. */

@@ -1,4 +1,5 @@
 import type * as z from 'zod';
+import { isOfMachine } from '../kube/cluster-view/vmis.ts';
 import type { DisturbedPod, NodeTopologyStatus, PinningState, RefusedStart } from '../kube/node-topology.ts';
 import { REJECTIONS } from '../model/kubelet/provider.ts';
 import { AGENT, SERVICE } from '../model/names.ts';
@@ -36,7 +37,7 @@ const REJECTION_SECONDS = 600;
 export function kindOf(vmi: ExplainedVmi | undefined, vm?: ExplainedVm): VmFacts['kind'] {
   if (vm !== undefined) return 'vm';
   if (vmi === undefined) return undefined;
-  return vmi.metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine') ? 'vm' : 'vmi';
+  return isOfMachine(vmi.metadata) ? 'vm' : 'vmi';
 }
 
 interface RunnableVm {

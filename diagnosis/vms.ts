@@ -1,5 +1,6 @@
 import { MIGRATION_LABEL } from '../model/launcher/recognize.ts';
 import { groupBy } from '../model/lists.ts';
+import type { PodShape } from '../model/shapes.ts';
 import type { SchedulerFacts, VmFacts } from './facts.ts';
 import type { ReportedHost } from './hosts.ts';
 import { launcherState } from './launcher.ts';
@@ -54,7 +55,7 @@ export interface Vm {
   readonly state: VmState;
 }
 
-export const vmiOwner = ({ metadata }: Pick<ExplainedPod, 'metadata'>) =>
+export const vmiOwner = ({ metadata }: Pick<PodShape, 'metadata'>) =>
   metadata.ownerReferences?.find(({ kind, controller }) => controller === true && kind === 'VirtualMachineInstance');
 
 export const timeCreated = ({ metadata }: ExplainedPod) => Date.parse(metadata.creationTimestamp ?? '') || 0;

@@ -26,6 +26,9 @@ export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions
   readonly page?: number;
 }
 
+/** What a reflector of one kind needs from its daemon. */
+export type WatchOptions = Pick<ReflectorOptions<z.ZodType, unknown>, 'client' | 'page' | 'log' | 'nowSeconds'>;
+
 const PAGE_OBJECTS = 500;
 const ABSENT_SECONDS = 30;
 /** Seconds in which the events of a new watch may be old ones, which do not prove that the copy is current. */

@@ -1,4 +1,5 @@
 import { ParseError } from './errors.ts';
+import { resultOrNone } from './json.ts';
 
 const DECIMAL: Readonly<Record<string, number>> = {
   n: -9,
@@ -60,6 +61,11 @@ export function integralCpus(text: string): number | undefined {
   const quantity = parseQuantity(text);
   const value = wholeValue(quantity);
   return value * 1000 === milliValue(quantity) ? value : undefined;
+}
+
+/** Undefined if the text is not a quantity, or not whole. */
+export function wholeOrNone(quantity: string): number | undefined {
+  return resultOrNone(() => integralCpus(quantity));
 }
 
 function divideUp(dividend: bigint, divisor: bigint): bigint {

@@ -78,6 +78,7 @@ export interface PodShape {
         readonly containerStatuses?: readonly ContainerStatus[] | null | undefined;
         readonly initContainerStatuses?: readonly ContainerStatus[] | null | undefined;
       }
+    | null
     | undefined;
 }
 

@@ -1,13 +1,14 @@
 import * as z from 'zod';
 import { type explainedNode, occurrence } from '../../diagnosis/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { readFindings } from '../doctor/run.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { INSTANCES, MACHINES, NETWORKS, NODES } from '../support/kinds.ts';
-import { NODE_TOPOLOGIES_PATH, named, readIfAllowed } from '../support/lists.ts';
+import { named, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
 import type { ArchiveFile } from './archive.ts';
 import { isSystem, ownArguments, Redaction } from './redact.ts';

@@ -1,11 +1,13 @@
+import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
+import { machinesPath } from '../../kube/cluster-view/vmis.ts';
 import { usingCluster } from '../support/cluster.ts';
-import { NODE_TOPOLOGIES_PATH, named, readAll } from '../support/lists.ts';
+import { named, readAll } from '../support/lists.ts';
 
 /** The user who presses Tab does not wait longer. */
 const PATIENCE_SECONDS = 2;
 
 const PATHS = {
-  vm: (namespace: string) => `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachines`,
+  vm: machinesPath,
   pod: (namespace: string) => `/api/v1/namespaces/${namespace}/pods`,
   node: () => NODE_TOPOLOGIES_PATH,
   namespace: () => '/api/v1/namespaces',

@@ -1,6 +1,6 @@
-import { isDpuHost } from '../../diagnosis/objects.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { isDpuHost } from '../../kube/cluster-view/nodes.ts';
 import { countText } from '../../model/amounts.ts';
 import { type DpuDiagnosis, diagnoseDpu, isLongExpired } from '../../model/lease/diagnose.ts';
 import { DPU_LEASE_PREFIX } from '../../model/names.ts';

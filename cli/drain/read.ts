@@ -5,6 +5,7 @@ import { type ExplainedPod, explainedPod, explainedVm, explainedVmi } from '../.
 import { vmiOwner, vmsOf } from '../../diagnosis/vms.ts';
 import { word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { isFinalPhase, PODS_PATH } from '../../kube/cluster-view/pods.ts';
 import { objectMeta } from '../../kube/resources.ts';
 import { isLauncher } from '../../model/launcher/recognize.ts';
 import { readTerms } from '../explain/search.ts';
@@ -28,8 +29,6 @@ export interface PlannedDrain extends Drain {
 /** Nodes of which the pods are read: one list call each. */
 const MAX_READ_NODES = 64;
 const KUBEVIRT = '/apis/kubevirt.io/v1';
-
-const hasEnded = ({ status }: ExplainedPod) => ['Failed', 'Succeeded'].includes(status?.phase ?? '');
 
 const configured = z.object({
   metadata: objectMeta,
@@ -56,7 +55,7 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
   const without = new Set(names);
   const reported = hostsOf(topologies);
   const silent = agents?.silent ?? new Set<string>();
-  const launchers = onNodes.flat().filter((pod) => isLauncher(pod.metadata) && !hasEnded(pod));
+  const launchers = onNodes.flat().filter((pod) => isLauncher(pod.metadata) && !isFinalPhase(pod.status?.phase));
   const objects = await readObjects(client, launchers);
   const vms = vmsOf({ ...objects, nodes, hosts: reported.hosts, silent, now }).filter(({ state, launchers: own }) => {
     const guest = own.find(({ metadata }) => metadata.uid === state.launcher);
@@ -74,7 +73,7 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
     podsOn(node) {
       const earlier = read.get(node);
       if (earlier !== undefined || read.size >= MAX_READ_NODES) return earlier ?? Promise.resolve(undefined);
-      const pods = readPods(client, node).then((list) => list.filter((pod) => !hasEnded(pod)));
+      const pods = readPods(client, node).then((list) => list.filter(({ status }) => !isFinalPhase(status?.phase)));
       read.set(node, pods);
       return pods;
     },
@@ -90,7 +89,7 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
 }
 
 function readPods(client: KubeClient, node: string): Promise<ExplainedPod[]> {
-  return readAll(client, '/api/v1/pods', explainedPod, { fieldSelector: `spec.nodeName=${node}` });
+  return readAll(client, PODS_PATH, explainedPod, { fieldSelector: `spec.nodeName=${node}` });
 }
 
 /** The VMs and instances of these launchers, the instances' other launchers, and their migrations. */

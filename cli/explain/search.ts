@@ -20,6 +20,7 @@ import {
 import { predictOpinions } from '../../diagnosis/predict.ts';
 import { schedulerRefusal, shortOf, together } from '../../diagnosis/scheduler-view.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
 import { nodeTopology } from '../../kube/node-topology.ts';
 import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
 import { refuse } from '../../model/placement/verdict.ts';
@@ -27,7 +28,7 @@ import { askAddress, askInCluster } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { CliError, EXIT } from '../support/exit-status.ts';
 import { NODES, PENDING_PODS } from '../support/kinds.ts';
-import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
+import { readAgentLeases, readAll, readIfAllowed, readTopologies } from '../support/lists.ts';
 
 /** Nodes whose pods' requests are summed, of those that nothing else excludes: one list call each. */
 const MAX_SUMMED_NODES = 8;

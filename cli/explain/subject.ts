@@ -12,6 +12,7 @@ import {
 } from '../../diagnosis/objects.ts';
 import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { instancesPath, machinesPath } from '../../kube/cluster-view/vmis.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { CliError, EXIT, notFound } from '../support/exit-status.ts';
 import { MIGRATIONS, within } from '../support/kinds.ts';
@@ -34,7 +35,6 @@ export interface Subject {
 }
 
 const CORE = '/api/v1/namespaces';
-const KUBEVIRT = '/apis/kubevirt.io/v1/namespaces';
 const LAUNCHED_BY = 'kubevirt.io/created-by';
 const about = (name: string) => `involvedObject.name=${name}`;
 const because = (reason: string) => `reason=${reason}`;
@@ -57,8 +57,7 @@ export async function readSubject(client: KubeClient, reference: Reference, name
   }
 }
 
-const vmiPath = (namespace: string, name: string) =>
-  `${KUBEVIRT}/${namespace}/virtualmachineinstances/${encodeURIComponent(name)}`;
+const vmiPath = (namespace: string, name: string) => `${instancesPath(namespace)}/${encodeURIComponent(name)}`;
 
 /** @throws CliError if nothing has that name; KubeError */
 async function readPodSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
@@ -78,11 +77,11 @@ async function readPodSubject(client: KubeClient, namespace: string, name: strin
 /** @throws CliError if nothing has that name; KubeError */
 async function readVmSubject(client: KubeClient, namespace: string, name: string): Promise<Subject> {
   const [vm, vmi] = await Promise.all([
-    readOne(client, `${KUBEVIRT}/${namespace}/virtualmachines/${encodeURIComponent(name)}`, explainedVm),
+    readOne(client, `${machinesPath(namespace)}/${encodeURIComponent(name)}`, explainedVm),
     readOne(client, vmiPath(namespace, name), explainedVmi),
   ]);
   if (vm === undefined && vmi === undefined) {
-    throw await missing(client, 'VM', namespace, name, `${KUBEVIRT}/${namespace}/virtualmachines`);
+    throw await missing(client, 'VM', namespace, name, machinesPath(namespace));
   }
   const query = { labelSelector: `${LAUNCHED_BY}=${vmi?.metadata.uid ?? ''}` };
   const [launchers, migrations] =

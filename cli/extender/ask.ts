@@ -5,6 +5,7 @@ import { hasReadyReplica } from '../../diagnosis/objects.ts';
 import { schedulerFacts } from '../../diagnosis/waiting.ts';
 import { readText } from '../../kube/calls.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
+import { hostOfHolder, leasesPath } from '../../kube/cluster-view/leases.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
 import { NAMESPACE, SCHEDULER, SERVICE } from '../../model/names.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
@@ -158,13 +159,11 @@ export async function readElection(
   { namespace, lease: name }: { readonly namespace: string; readonly lease: string },
   now: number,
 ): Promise<Election | undefined> {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${name}`;
+  const path = `${leasesPath(namespace)}/${name}`;
   const object = await readOne(client, path, lease);
   if (object === undefined) return undefined;
   const { spec } = object;
-  // The identity of a holder is `<host name>_<random>`.
-  const holder = spec?.holderIdentity ?? '';
-  const host = holder.slice(0, Math.max(0, holder.lastIndexOf('_')));
+  const host = hostOfHolder(spec?.holderIdentity ?? '');
   const renewed = Date.parse(spec?.renewTime ?? '');
   return {
     leader: HOST_NAME.test(host) ? host : undefined,

@@ -8,21 +8,22 @@ import {
   occurrence,
 } from '../../diagnosis/objects.ts';
 import type { RequestOptions } from '../../kube/client.ts';
+import { definitionsPath } from '../../kube/cluster-view/definitions.ts';
+import { NODES_PATH } from '../../kube/cluster-view/nodes.ts';
+import { PODS_PATH } from '../../kube/cluster-view/pods.ts';
+import { instancesPath, machinesPath, migrationsPath } from '../../kube/cluster-view/vmis.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 
 /** What several commands list in the same way, of all namespaces: the arguments of `readAll` after the client. */
 type Kind<Item> = readonly [path: string, schema: z.ZodType<Item>, query?: RequestOptions['query']];
 
-export const NODES = ['/api/v1/nodes', explainedNode] as const;
-export const LAUNCHERS = ['/api/v1/pods', explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }] as const;
-export const PENDING_PODS = ['/api/v1/pods', explainedPod, { fieldSelector: 'status.phase=Pending' }] as const;
-export const MACHINES = ['/apis/kubevirt.io/v1/virtualmachines', explainedVm] as const;
-export const INSTANCES = ['/apis/kubevirt.io/v1/virtualmachineinstances', explainedVmi] as const;
-export const MIGRATIONS = ['/apis/kubevirt.io/v1/virtualmachineinstancemigrations', explainedMigration] as const;
-export const NETWORKS = [
-  '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions',
-  networkAttachmentDefinition,
-] as const;
+export const NODES = [NODES_PATH, explainedNode] as const;
+export const LAUNCHERS = [PODS_PATH, explainedPod, { labelSelector: 'kubevirt.io=virt-launcher' }] as const;
+export const PENDING_PODS = [PODS_PATH, explainedPod, { fieldSelector: 'status.phase=Pending' }] as const;
+export const MACHINES = [machinesPath(), explainedVm] as const;
+export const INSTANCES = [instancesPath(), explainedVmi] as const;
+export const MIGRATIONS = [migrationsPath(), explainedMigration] as const;
+export const NETWORKS = [definitionsPath(), networkAttachmentDefinition] as const;
 
 /** One list for each reason: a field selector does not support a list of values. */
 export const eventsOf = (reason: string) =>

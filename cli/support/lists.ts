@@ -1,8 +1,10 @@
 import * as z from 'zod';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
+import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
+import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
-import { NODE_TOPOLOGY_API, type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
+import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
@@ -74,8 +76,6 @@ export async function readOne<Item>(
   throw new KubeError(0, 'BadAnswer', `${path}: the object does not have the expected form`);
 }
 
-export const NODE_TOPOLOGIES_PATH = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
-
 /** @throws CliError if Plumbline is not installed; KubeError */
 export async function readTopologies(client: Pick<KubeClient, 'get'>): Promise<NodeTopology[]> {
   try {
@@ -109,19 +109,18 @@ export function assertReported(topologies: readonly NodeTopology[]): void {
 
 /** Expiry by the API server's clock, as commands read once. @returns undefined if forbidden @throws KubeError */
 export async function readAgentLeases(client: KubeClient, now: number) {
-  const path = `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`;
-  const leases = await readIfAllowed(client, path, lease);
+  const leases = await readIfAllowed(client, leasesPath(NAMESPACE), lease);
   if (leases === undefined) return undefined;
   const serverNow = now + (client.clockOffset?.() ?? 0);
   const ages = new Map<string, number>();
   const silent = new Set<string>();
-  for (const { metadata, spec } of leases) {
-    const renewed = spec?.renewTime === undefined ? undefined : parseMicroTime(spec.renewTime);
-    if (!metadata.name?.startsWith(AGENT_LEASE_PREFIX) || renewed === undefined) continue;
-    const node = metadata.name.slice(AGENT_LEASE_PREFIX.length);
+  for (const object of leases) {
+    const { node, renewTime, duration } = nodeLease(object, AGENT_LEASE_PREFIX) ?? {};
+    const renewed = renewTime === undefined ? undefined : parseMicroTime(renewTime);
+    if (node === undefined || renewed === undefined) continue;
     const age = (serverNow - Number(renewed / 1000n)) / 1000;
     ages.set(node, age);
-    if (age >= leaseSeconds(spec?.leaseDurationSeconds)) silent.add(node);
+    if (age >= leaseSeconds(duration)) silent.add(node);
   }
   return { ages, silent };
 }

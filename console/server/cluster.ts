@@ -1,27 +1,16 @@
 import * as z from 'zod';
-import {
-  dpuRestart,
-  type ExplainedMigration,
-  explainedMigration,
-  hasReadyReplica,
-  isDpuHost,
-} from '../../diagnosis/objects.ts';
-import { name } from '../../kube/bounds.ts';
+import { dpuRestart, type ExplainedMigration, explainedMigration, hasReadyReplica } from '../../diagnosis/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { factsOfNode } from '../../kube/node-facts.ts';
-import { cacheProblem, createReflector, type Reflector } from '../../kube/reflector.ts';
-import { createReportReflector } from '../../kube/report-reflector.ts';
-import { type Lease, lease as leaseSchema, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
-import { AGENT_LEASE_PREFIX, AgentHealth } from '../../model/lease/agent-health.ts';
-import {
-  AGENT_READY_CONDITION,
-  DPU_READY_CONDITION,
-  NAMESPACE,
-  SCHEDULABLE_LABEL,
-  SCHEDULER,
-} from '../../model/names.ts';
+import { type ElectionLease, electionLease, hostOfHolder, Leader, nodeLease } from '../../kube/cluster-view/leases.ts';
+import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
+import { factsOfNode, isDpuHost, nodeCondition, writtenConditions } from '../../kube/cluster-view/nodes.ts';
+import { createResourceSliceReflector } from '../../kube/cluster-view/resource-slices.ts';
+import { agentLeaseKey, SilentAgents } from '../../kube/cluster-view/silent-agents.ts';
+import { cacheProblem, createReflector } from '../../kube/reflector.ts';
+import { type Lease, lease as leaseSchema, type Node, node as nodeSchema, objectMeta } from '../../kube/resources.ts';
+import { AGENT_LEASE_PREFIX, type AgentLease } from '../../model/lease/agent-health.ts';
+import { DPU_READY_CONDITION, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { sleep } from '../../runtime/time.ts';
 import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
 import type { ConsoleLogger } from './log-messages.ts';
 import { type ShownPod, shownPod, watchedPod } from './pods.ts';
@@ -49,18 +38,10 @@ interface ClusterOptions {
   readonly nowSeconds: () => number;
 }
 
-const DRA_CPU_DRIVER = 'dra.cpu';
-/** Seconds between two checks for expired Leases of agents. */
-const SWEEP_SECONDS = 1;
 const MAX_CONDITION_CHARACTERS = 200;
 /** Memory for the pods that the page shows, and for the VMs and VMIs that have no launcher or a paused guest. */
 const MAX_POD_BYTES = 96 * 1024 * 1024;
 const MAX_VM_BYTES = 8 * 1024 * 1024;
-
-export const resourceSlice = z.object({
-  metadata: objectMeta,
-  spec: z.object({ driver: name, nodeName: name.nullish() }),
-});
 
 export const watchedDeployment = z.object({
   metadata: objectMeta,
@@ -77,18 +58,21 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
     log,
     nowSeconds,
   });
-  const silence = new SilentAgents(feed, nowSeconds);
+  const agents = new SilentAgents({ onSilent: (node) => feed.nodeChanged(node), nowSeconds });
   const leader = new Leader();
   const draCpu = new Set<string>();
   const staleness = createStaleness(problems, nowSeconds);
 
-  const reports = createReports((node) => feed.nodeChanged(node));
-  const nodetopologies = createReportReflector(shared('nodetopologies'), reports.take);
+  const taken = createReports((node) => feed.nodeChanged(node));
+  const nodetopologies = createReportReflector(shared('nodetopologies'), taken.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
     project: shownNode,
-    onChange: ({ key }) => feed.nodeChanged(key),
+    onChange: ({ key, after }) => {
+      feed.nodeChanged(key);
+      if (after === undefined) agents.nodeDeleted(key);
+    },
   });
   const pods = createReflector({
     ...shared('pods'),
@@ -100,17 +84,20 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
   const leases = createReflector({
     ...shared('leases'),
     schema: leaseSchema,
-    project: ({ spec }): LeaseSpec => spec ?? {},
-    onChange({ key, after }) {
-      const name = key.slice(NAMESPACE.length + 1);
-      if (name === SCHEDULER) leader.changed(after, nowSeconds());
-      if (!name.startsWith(AGENT_LEASE_PREFIX)) return;
-      silence.leaseChanged(name.slice(AGENT_LEASE_PREFIX.length), after, nodes.items);
+    project: watchedLease,
+    onChange({ before, after }) {
+      if (isElection(after)) leader.leaseChanged(after, nowSeconds());
+      else if (isElection(before)) leader.leaseChanged(undefined, nowSeconds());
+      else agents.leaseChanged({ before, after }, nodes.items);
     },
   });
   const { instances, machines, deployments } = createStartReflectors(shared, feed);
   const { moves, migrations } = createMigrationReflector(shared, feed);
-  const resourceslices = createSliceReflector(shared, feed, draCpu);
+  const resourceslices = createResourceSliceReflector(shared('resourceslices'), (node, hasDraCpu) => {
+    if (hasDraCpu) draCpu.add(node);
+    else draCpu.delete(node);
+    feed.nodeChanged(node);
+  });
   const kinds = {
     nodetopologies,
     nodes,
@@ -127,8 +114,9 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
 
   return {
     async run(signal: AbortSignal) {
-      const sweep = silence.sweep(nodes.items, leases, signal);
-      await Promise.all([...all.map(([, reflector]) => reflector.run(signal)), sweep]);
+      // Until a renewal of an agent's Lease is observed here, the extender's condition decides.
+      const reported = () => [...nodes.items].flatMap(([name, { agentReady }]) => (agentReady === 'False' ? name : []));
+      await Promise.all([...all.map(([, reflector]) => reflector.run(signal)), agents.run(leases, signal, reported)]);
     },
     /** Kinds without a complete or recent list, as text; undefined if there are none: see cacheProblem. */
     get missing() {
@@ -138,19 +126,20 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
     problem: () => staleness.problem(readable()),
     /** The leader's pod; null: no leader; undefined: unknown. */
     get leader() {
-      return leases.synced ? leader.pod(nowSeconds(), leases.lastHeard) : undefined;
+      if (!leases.synced || leader.holder === undefined) return undefined;
+      return leader.hasExpired(nowSeconds(), leases.lastHeard) ? null : hostOfHolder(leader.holder) || null;
     },
     nodes: nodes.items,
-    reports: reports.byNode,
+    reports: taken.byNode,
     instances: instances.items,
     machines: machines.items,
     migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],
     notReady: () => [...deployments.items.values()].filter((name) => name !== undefined).sort(),
     forbidden: forbidden as ReadonlySet<OptionalKind>,
     get stale() {
-      return silence.nodes;
+      return agents.nodes;
     },
-    renewTime: (node: string) => leases.items.get(`${NAMESPACE}/${AGENT_LEASE_PREFIX}${node}`)?.renewTime,
+    renewTime: (node: string) => leases.items.get(agentLeaseKey(node))?.renewTime,
     draCpu: draCpu as ReadonlySet<string>,
   };
 }
@@ -203,7 +192,7 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
     }),
     budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
-      for (const change of [before, after].filter((state) => state !== undefined)) {
+      for (const change of [before, after].filter((one) => one !== undefined)) {
         const { vm, migration } = change;
         const own = moves.get(vm) ?? new Map<string, ExplainedMigration>();
         if (change === after) own.set(key, migration);
@@ -218,113 +207,25 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
   return { moves, migrations };
 }
 
-function createSliceReflector(shared: Shared, feed: ChangeListener, draCpu: Set<string>) {
-  const resourceslices = createReflector({
-    ...shared('resourceslices'),
-    schema: resourceSlice,
-    project: ({ spec }) => (spec.driver === DRA_CPU_DRIVER ? (spec.nodeName ?? undefined) : undefined),
-    onChange({ before, after }) {
-      const named = new Set(resourceslices.items.values());
-      for (const node of [before, after].filter((name) => name !== undefined)) {
-        if (named.has(node)) draCpu.add(node);
-        else draCpu.delete(node);
-        feed.nodeChanged(node);
-      }
-    },
-    optional: true,
-  });
-  return resourceslices;
-}
-
-function shownNode({ metadata, status }: z.infer<typeof nodeSchema>) {
-  const conditionOf = (name: string) => status?.conditions?.find(({ type }) => type === name);
-  const condition = conditionOf(DPU_READY_CONDITION);
+function shownNode(node: Node) {
+  const condition = nodeCondition(node, DPU_READY_CONDITION);
   return {
-    ...factsOfNode({ metadata, status }),
-    dpuHost: isDpuHost({ metadata }),
-    acceptsVms: metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
-    agentReady: conditionOf(AGENT_READY_CONDITION)?.status,
-    dpuReady: condition?.status,
+    ...factsOfNode(node),
+    ...writtenConditions(node),
+    dpuHost: isDpuHost(node),
+    acceptsVms: node.metadata.labels?.[SCHEDULABLE_LABEL] === 'true',
     dpuSince: condition?.lastTransitionTime ?? undefined,
-    dpuRestart: dpuRestart({ metadata, status: { conditions: status?.conditions ?? [] } }),
+    dpuRestart: dpuRestart(node),
     dpuMessage: condition?.message?.slice(0, MAX_CONDITION_CHARACTERS),
   };
 }
 
-type LeaseSpec = Partial<NonNullable<Lease['spec']>>;
+type WatchedLease = ElectionLease | AgentLease | undefined;
 
-type ShownNodes = ReadonlyMap<string, ReturnType<typeof shownNode>>;
-
-/**
- * The pod that leads plumbline-scheduler. Owner: its Lease, whose renewals are observed here. Age: as that of an agent's
- * Lease. End: the Lease is deleted.
- */
-class Leader {
-  readonly #health = new AgentHealth();
-  #pod: string | null | undefined;
-
-  changed(lease: LeaseSpec | undefined, now: number): void {
-    if (lease === undefined) {
-      this.#pod = undefined;
-      this.#health.forget(SCHEDULER);
-      return;
-    }
-    const { holderIdentity: holder = '', renewTime, leaseDurationSeconds: duration } = lease;
-    this.#pod = holder.slice(0, Math.max(0, holder.lastIndexOf('_'))) || null;
-    this.#health.changed({ node: SCHEDULER, renewTime, duration }, now);
-  }
-
-  /** @param lastMessage of the watch of Leases @returns null: no leader; undefined: no such Lease */
-  pod(now: number, lastMessage: number | undefined): string | null | undefined {
-    return this.#pod && this.#health.stale(now, lastMessage).has(SCHEDULER) ? null : this.#pod;
-  }
+function watchedLease(lease: Lease): WatchedLease {
+  return lease.metadata.name === SCHEDULER ? electionLease(lease) : nodeLease(lease, AGENT_LEASE_PREFIX);
 }
 
-/**
- * The nodes whose agent is silent. Owner: the agents' Leases, whose renewals are observed here; until the first one is,
- * the extender's condition decides. Age: checked every second. End: the Lease and the Node are deleted.
- */
-class SilentAgents {
-  readonly #health = new AgentHealth();
-  readonly #feed: Pick<ChangeListener, 'nodeChanged'>;
-  readonly #nowSeconds: () => number;
-  #nodes: ReadonlySet<string> = new Set();
-
-  constructor(feed: Pick<ChangeListener, 'nodeChanged'>, nowSeconds: () => number) {
-    this.#feed = feed;
-    this.#nowSeconds = nowSeconds;
-  }
-
-  get nodes(): ReadonlySet<string> {
-    return this.#nodes;
-  }
-
-  leaseChanged(node: string, lease: LeaseSpec | undefined, nodes: ReadonlyMap<string, unknown>): void {
-    if (lease) {
-      const { renewTime, leaseDurationSeconds: duration } = lease;
-      this.#health.changed({ node, renewTime, duration }, this.#nowSeconds());
-    } else if (!nodes.has(node)) this.#health.forget(node);
-  }
-
-  async sweep(nodes: ShownNodes, leases: Pick<Reflector<LeaseSpec>, 'lastHeard'>, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await sleep(SWEEP_SECONDS, signal).catch(() => undefined);
-      const before = this.#nodes;
-      this.#nodes = new Set([
-        ...this.#health.stale(this.#nowSeconds(), leases.lastHeard),
-        ...this.#silentAtStart(nodes),
-      ]);
-      for (const node of [...this.#nodes, ...before]) {
-        if (this.#nodes.has(node) !== before.has(node)) this.#feed.nodeChanged(node);
-      }
-    }
-  }
-
-  /** Nodes whose agent the extender calls silent, while no renewal of its Lease was observed here. */
-  #silentAtStart(nodes: ShownNodes): string[] {
-    const silent = [...nodes].filter(
-      ([name, { agentReady }]) => agentReady === 'False' && !this.#health.hasRenewed(name),
-    );
-    return silent.map(([name]) => name);
-  }
+function isElection(lease: WatchedLease): lease is ElectionLease {
+  return lease !== undefined && 'holder' in lease;
 }

@@ -2,6 +2,8 @@ import * as z from 'zod';
 import { explainedCondition, listOf, occurrence } from '../../diagnosis/objects.ts';
 import { isLauncherOf } from '../../diagnosis/vm-facts.ts';
 import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
+import { NODES_PATH } from '../../kube/cluster-view/nodes.ts';
+import { instancesPath } from '../../kube/cluster-view/vmis.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import type { HistoryAnswer, HistoryEntry } from '../data/wire.ts';
@@ -71,7 +73,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       const topologies = `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`;
       const [events, nodes, reports] = await Promise.all([
         read('Events', '/api/v1/events', `involvedObject.kind=Node,involvedObject.name=${name}`, event, notes),
-        read('conditions of Nodes', '/api/v1/nodes', named, withConditions, notes),
+        read('conditions of Nodes', NODES_PATH, named, withConditions, notes),
         read('conditions of reports', topologies, named, withConditions, notes),
       ]);
       const about = [...nodes, ...reports].flatMap(({ status }) => conditionEntries(status?.conditions ?? []));
@@ -80,11 +82,10 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
     async ofVm(namespace: string, name: string) {
       const notes: string[] = [];
       const events = `/api/v1/namespaces/${namespace}/events`;
-      const instances = `/apis/kubevirt.io/v1/namespaces/${namespace}/virtualmachineinstances`;
       const [own, ofPods, vmis] = await Promise.all([
         read('Events', events, `involvedObject.name=${name}`, event, notes),
         read('Events of pods', events, 'involvedObject.kind=Pod', event, notes),
-        read('instances of VMs', instances, `metadata.name=${name}`, instance, notes),
+        read('instances of VMs', instancesPath(namespace), `metadata.name=${name}`, instance, notes),
       ]);
       const launchers = ofPods.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
       return historyOf(

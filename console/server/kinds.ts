@@ -1,32 +1,38 @@
+import { leasesPath } from '../../kube/cluster-view/leases.ts';
+import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
+import { NODES_PATH } from '../../kube/cluster-view/nodes.ts';
+import { PODS_PATH } from '../../kube/cluster-view/pods.ts';
+import { RESOURCE_SLICES_PATH } from '../../kube/cluster-view/resource-slices.ts';
+import { instancesPath, machinesPath, migrationsPath } from '../../kube/cluster-view/vmis.ts';
 import { NODE_TOPOLOGY_API } from '../../kube/node-topology.ts';
 import { NAMESPACE } from '../../model/names.ts';
 
 /** The kinds that the console lists and watches, and the data that is missing without permission to read one. */
 export const KINDS = {
   nodetopologies: {
-    path: `/apis/${NODE_TOPOLOGY_API.apiVersion}/${NODE_TOPOLOGY_API.plural}`,
+    path: NODE_TOPOLOGIES_PATH,
     resource: `nodetopologies.${NODE_TOPOLOGY_API.group}`,
     optional: false,
   },
-  nodes: { path: '/api/v1/nodes', resource: 'nodes', optional: false },
-  pods: { path: '/api/v1/pods', resource: 'pods of all namespaces', optional: false },
+  nodes: { path: NODES_PATH, resource: 'nodes', optional: false },
+  pods: { path: PODS_PATH, resource: 'pods of all namespaces', optional: false },
   leases: {
-    path: `/apis/coordination.k8s.io/v1/namespaces/${NAMESPACE}/leases`,
+    path: leasesPath(NAMESPACE),
     resource: `leases in ${NAMESPACE}`,
     optional: true,
   },
   virtualmachineinstances: {
-    path: '/apis/kubevirt.io/v1/virtualmachineinstances',
+    path: instancesPath(),
     resource: 'virtualmachineinstances of all namespaces',
     optional: true,
   },
   virtualmachineinstancemigrations: {
-    path: '/apis/kubevirt.io/v1/virtualmachineinstancemigrations',
+    path: migrationsPath(),
     resource: 'virtualmachineinstancemigrations of all namespaces',
     optional: true,
   },
   virtualmachines: {
-    path: '/apis/kubevirt.io/v1/virtualmachines',
+    path: machinesPath(),
     resource: 'virtualmachines of all namespaces',
     optional: true,
   },
@@ -35,7 +41,7 @@ export const KINDS = {
     resource: `deployments in ${NAMESPACE}`,
     optional: true,
   },
-  resourceslices: { path: '/apis/resource.k8s.io/v1/resourceslices', resource: 'resourceslices', optional: true },
+  resourceslices: { path: RESOURCE_SLICES_PATH, resource: 'resourceslices', optional: true },
 } as const;
 
 export type Kind = keyof typeof KINDS;

@@ -3,17 +3,26 @@ import { bypassesOf } from '../../diagnosis/bypasses.ts';
 import { launcherState } from '../../diagnosis/launcher.ts';
 import { remedyLines } from '../../diagnosis/remedy.ts';
 import type { LauncherState, VmState } from '../../diagnosis/state.ts';
+import { vmiOwner } from '../../diagnosis/vms.ts';
 import { list, name, word } from '../../kube/bounds.ts';
+import {
+  isFinalPhase,
+  isForgedMirror,
+  kubeletUid,
+  readNeeds,
+  reducedNeedsOf,
+  requestsManaged,
+  unscheduledCondition,
+} from '../../kube/cluster-view/pods.ts';
 import { connectionWrites, objectMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
-import { lastingCpus, reducedRequest } from '../../model/kubelet/pod-request.ts';
+import { lastingCpus } from '../../model/kubelet/pod-request.ts';
 import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { MIGRATION_LABEL } from '../../model/launcher/recognize.ts';
 import { networkMadeAt } from '../../model/lease/dpu-run.ts';
-import { MANAGED_RESOURCES, SCHEDULER } from '../../model/names.ts';
+import { SCHEDULER } from '../../model/names.ts';
 import type { PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
-import type { PodShape } from '../../model/shapes.ts';
+import { isExclusive } from '../../model/placement/preferences.ts';
 
 /** A pod with its progress. Container statuses are not read: tenants may write their messages. */
 export const watchedPod = podSchema.extend({
@@ -33,27 +42,24 @@ export function shownState({ verdict, reason, text, remedies }: VmState) {
   return { verdict, reason, text: text.slice(0, MAX_MESSAGE_CHARACTERS), remedies: remedies.map(remedyLines) };
 }
 
-const ENDED = new Set(['Succeeded', 'Failed']);
-
 export function shownPod(pod: WatchedPod) {
   const { metadata, spec } = pod;
   const { phase, nominatedNodeName } = pod.status ?? {};
   const rejected = rejectionOf(pod);
-  const ended = ENDED.has(phase ?? '') && rejected === undefined;
-  if (metadata.uid === undefined || ended) return undefined;
-  const needs = readNeeds(pod);
+  const ended = isFinalPhase(phase) && rejected === undefined;
+  if (metadata.uid === undefined || ended || isForgedMirror(pod)) return undefined;
+  const needs = readNeeds(() => reducedNeedsOf(pod));
   if (needs === undefined) return undefined;
   const node = spec.nodeName || undefined;
   const unscheduled = node === undefined ? schedulerMessage(pod) : undefined;
-  const vm = vmOf(pod);
+  const vm = vmiOwner(pod)?.name;
   const owns = isExclusive(needs) || needs.mask !== undefined;
-  if (!owns && (unscheduled === undefined || (vm === undefined && !isManaged(pod)))) return undefined;
+  if (!owns && (unscheduled === undefined || (vm === undefined && !requestsManaged(pod)))) return undefined;
   const pending = isPending(pod);
   const running = runs(pod, vm, needs);
   return {
     uid: metadata.uid,
-    /** The uid in the node's report. For a static pod it differs from the mirror pod's uid. */
-    kubeletUid: staticUid(metadata.annotations) ?? metadata.uid,
+    kubeletUid: kubeletUid(metadata) ?? metadata.uid,
     namespace: metadata.namespace ?? '',
     name: metadata.name ?? '',
     vm,
@@ -83,7 +89,7 @@ function runs(pod: WatchedPod, vm: string | undefined, needs: PlacementNeeds) {
   const isRunning = status?.phase === 'Running' && spec.nodeName && metadata.deletionTimestamp === undefined;
   if (!isRunning) return { running: undefined, bypasses: [] };
   const { namespace = '', name = '' } = metadata;
-  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod as PodShape, needs);
+  const bypasses = bypassesOf({ namespace, name: vm ?? name, kind: undefined }, pod, needs);
   return { running: status?.startTime ?? metadata.creationTimestamp ?? '', bypasses };
 }
 
@@ -94,7 +100,7 @@ function originOf({ labels, creationTimestamp = '' }: WatchedPod['metadata']) {
 /** Without its node, and without knowing whether its instance has a VM. */
 function launcherStateOf(pod: WatchedPod, vm: string | undefined): LauncherState {
   const { namespace = '', name = '' } = pod.metadata;
-  return launcherState({ namespace, name: vm ?? name, kind: undefined }, pod as PodShape);
+  return launcherState({ namespace, name: vm ?? name, kind: undefined }, pod);
 }
 
 export function waits(pod: ShownPod, refusal: string | undefined): boolean {
@@ -111,16 +117,9 @@ function rejectionOf({ status }: WatchedPod): string | undefined {
   return phase === 'Failed' && REJECTIONS.includes(reason) ? reason : undefined;
 }
 
-function schedulerMessage({ status }: WatchedPod): string | undefined {
-  const attempt = status?.conditions?.find(
-    (condition) => condition.type === 'PodScheduled' && condition.status === 'False',
-  );
+function schedulerMessage(pod: WatchedPod): string | undefined {
+  const attempt = unscheduledCondition(pod);
   return attempt && (attempt.message ?? '').slice(0, MAX_MESSAGE_CHARACTERS);
-}
-
-function vmOf({ metadata }: WatchedPod): string | undefined {
-  const owner = metadata.ownerReferences?.find(({ controller }) => controller === true);
-  return owner?.kind === 'VirtualMachineInstance' ? owner.name : undefined;
 }
 
 function isPending({ metadata, status }: WatchedPod): boolean {
@@ -130,29 +129,4 @@ function isPending({ metadata, status }: WatchedPod): boolean {
 function waitsForScheduler(pod: WatchedPod): boolean {
   const { nodeName, schedulerName, schedulingGates } = pod.spec;
   return isPending(pod) && !nodeName && schedulerName === SCHEDULER && (schedulingGates ?? []).length === 0;
-}
-
-/** The API server has validated every quantity, so one that cannot be parsed has an unsupported format. */
-function readNeeds(pod: WatchedPod): PlacementNeeds | undefined {
-  try {
-    const { request, ...needs } = placementNeedsOf({
-      ...pod,
-      status: { qosClass: pod.status?.qosClass },
-    } as Parameters<typeof placementNeedsOf>[0]);
-    return { ...needs, request: reducedRequest(request) };
-  } catch {
-    return undefined;
-  }
-}
-
-function isManaged({ spec }: WatchedPod): boolean {
-  return spec.containers.some(({ resources }) => MANAGED_RESOURCES.some((name) => name in (resources?.requests ?? {})));
-}
-
-/** The kubelet's uid of a static pod: an MD5 sum, no uid of the API server (pkg/kubelet/config/common.go). */
-const STATIC_UID = /^[0-9a-f]{32}$/;
-
-function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
-  const uid = annotations['kubernetes.io/config.hash'] ?? '';
-  return 'kubernetes.io/config.mirror' in annotations && STATIC_UID.test(uid) ? uid : undefined;
 }

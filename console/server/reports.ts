@@ -1,3 +1,4 @@
+import { NodeShapes, type SharedShape } from '../../kube/cluster-view/node-topologies.ts';
 import {
   cpuOwners,
   type NodeTopologyStatus,
@@ -6,12 +7,11 @@ import {
   type RefusedStart,
 } from '../../kube/node-topology.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
-import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
+import { usageOf } from '../../model/kubelet/usage.ts';
 import { type PlacementHost, preparedHost } from '../../model/placement/needs.ts';
 import { freeResources } from '../../model/report/check.ts';
 import type { ShapeContent } from '../data/wire.ts';
 
-/** What does not depend on pods; equal nodes share it: a host of 128 CPUs needs 20 KB. */
 interface Shape {
   readonly content: ShapeContent;
   readonly empty: PlacementHost;
@@ -19,7 +19,7 @@ interface Shape {
 
 export interface Report {
   /** Undefined for a report that contradicts itself. */
-  readonly shape: Shape | undefined;
+  readonly shape: SharedShape<Shape> | undefined;
   readonly assignments: readonly (Pick<NodeTopologyStatus['assignments'][number], 'podUID' | 'container' | 'cpus'> & {
     readonly pod: string | undefined;
   })[];
@@ -35,23 +35,13 @@ export interface Report {
 const NOTHING = { assignments: [], usage: '', resources: [], refusals: [], pinning: [], conditions: [] };
 const CONTRADICTS_ITSELF: Report = { shape: undefined, ...NOTHING };
 
-/** Number of shapes beyond one for each node. */
-const SPARE_SHAPES = 100;
-
 /** @param changed called with the node after its report has changed */
 export function createReports(changed: (node: string) => void) {
   const byNode = new Map<string, Report>();
-  let shapes = new Map<string, Shape>();
-
-  const shapeOf = (status: NodeTopologyStatus): Shape => {
-    const withoutPods = reportWithoutPods(status);
-    const key = JSON.stringify(withoutPods);
-    const shape = shapes.get(key) ?? { content: shapeContent(withoutPods), empty: preparedHost(withoutPods) };
-    // Shapes of earlier configurations are dropped together, so that they do not add up.
-    if (shapes.size > byNode.size + SPARE_SHAPES) shapes = new Map();
-    shapes.set(key, shape);
-    return shape;
-  };
+  const shapes = new NodeShapes<Shape>((withoutPods) => ({
+    content: shapeContent(withoutPods),
+    empty: preparedHost(withoutPods),
+  }));
 
   const read = (raw: unknown): Report => {
     try {
@@ -59,7 +49,6 @@ export function createReports(changed: (node: string) => void) {
       const owners = cpuOwners(status);
       assignedCpus(owners);
       return {
-        shape: shapeOf(status),
         usage: usageOf(status),
         resources: freeResources(status),
         assignments: owners.map(({ podUID, namespace, podName, container, cpus }) => ({
@@ -71,6 +60,8 @@ export function createReports(changed: (node: string) => void) {
         refusals: status.refusals ?? [],
         pinning: status.pinning ?? [],
         conditions: (status.conditions ?? []).filter((condition) => condition.status === 'False'),
+        // Last, since it must be released.
+        shape: shapes.take(status),
       };
     } catch {
       // The page shows the node in quarantine; an Event of the extender has the reason.
@@ -82,8 +73,10 @@ export function createReports(changed: (node: string) => void) {
     byNode: byNode as ReadonlyMap<string, Report>,
     /** @param status from the node's NodeTopology, as received; undefined: there is none */
     take(node: string, status: unknown) {
+      const before = byNode.get(node)?.shape;
       if (status == null) byNode.delete(node);
       else byNode.set(node, read(status));
+      if (before !== undefined) shapes.release(before);
       changed(node);
     },
   };

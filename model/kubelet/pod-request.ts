@@ -5,7 +5,7 @@ import type { ContainerShape, MetaShape, PodShape, ResourceList, Resources } fro
 export interface RequestingPod {
   readonly metadata?: Pick<MetaShape, 'uid'> | undefined;
   readonly spec?: Pick<PodShape['spec'], 'containers' | 'initContainers' | 'resources'> | undefined;
-  readonly status?: Pick<NonNullable<PodShape['status']>, 'qosClass'> | undefined;
+  readonly status?: Pick<NonNullable<PodShape['status']>, 'qosClass'> | null | undefined;
 }
 
 /** `init` runs before the others, which may reuse its CPUs. `sidecar` is restartable and keeps its CPUs. */

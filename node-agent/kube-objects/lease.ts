@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import { list, map, qualifiedName, uid, word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import { wholeOrNone } from '../../kube/node-facts.ts';
 import { lease as leaseSchema, managedFields, objectMeta } from '../../kube/resources.ts';
 import { nextRenewTime, parseMicroTime } from '../../model/lease/timing.ts';
+import { wholeOrNone } from '../../model/quantity.ts';
 import type { OwnerReference } from '../../model/shapes.ts';
 
 /** Resources that the Node counts; more than a kubelet has of device plugins. */

@@ -1,6 +1,6 @@
 import { isNotFound } from '../../kube/client.ts';
-import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { wholeOrNone } from '../../model/quantity.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds, secondsUntilTick, sleep } from '../../runtime/time.ts';
 import type { NodeIdentity } from '../kube-objects/lease.ts';

@@ -1,4 +1,3 @@
-import { wholeOrNone } from '../../kube/node-facts.ts';
 import type { DisturbedPod, NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
@@ -6,6 +5,7 @@ import { pagesText, takenPages, takenText } from '../../model/kubelet/usage.ts';
 import { GATES } from '../../model/kubelet/versions.ts';
 import { byText } from '../../model/lists.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
+import { wholeOrNone } from '../../model/quantity.ts';
 import type { DeviceResource } from '../assignments/devices.ts';
 import type { AssignmentsView } from '../assignments/view.ts';
 import { freePageBytes } from '../host/kernel-state.ts';

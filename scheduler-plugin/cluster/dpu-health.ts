@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { leasesPath } from '../../kube/cluster-view/leases.ts';
 import { lease as leaseSchema } from '../../kube/resources.ts';
 import type { AgentLease } from '../../model/lease/agent-health.ts';
 import type { DpuRestart } from '../../model/lease/dpu-run.ts';
@@ -223,7 +224,7 @@ export class DpuMonitor extends EventEmitter<DpuHealthEvents> {
 
   async #read(node: string): Promise<LeaseReading | { readonly kind: 'released' }> {
     const { client, namespace } = this.#options;
-    const path = `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/${DPU_LEASE_PREFIX}${node}`;
+    const path = `${leasesPath(namespace)}/${DPU_LEASE_PREFIX}${node}`;
     try {
       const { spec } = leaseSchema.parse(await client.get(path, { timeout: READ_TIMEOUT_SECONDS }));
       return isReleased(spec) ? { kind: 'released' } : { kind: 'read', renewTime: spec?.renewTime };

@@ -1,7 +1,8 @@
+import { NodeShapes, type SharedShape } from '../../kube/cluster-view/node-topologies.ts';
 import { cpuOwners, type NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { assignedCpus } from '../../model/kubelet/report.ts';
-import { reportWithoutPods, usageOf } from '../../model/kubelet/usage.ts';
+import { usageOf } from '../../model/kubelet/usage.ts';
 import { type FreeCpus, freeCpusOf } from '../../model/placement/coarse.ts';
 import {
   type PlacementHost,
@@ -10,6 +11,12 @@ import {
   sharesOn,
   withAssignments,
 } from '../../model/placement/needs.ts';
+
+interface Shape {
+  /** The node without pods. */
+  readonly empty: PlacementHost;
+}
+export type NodeShape = SharedShape<Shape>;
 
 export interface Assignment {
   readonly podUID: string;
@@ -87,10 +94,10 @@ const UNKNOWN_NODE: Omit<ClusterNode, 'name'> = {
 /** By its name, from the API server, a report, a flag or a reservation. */
 export class Fleet {
   readonly #nodes = new Map<string, MutableNode>();
-  readonly #shapes: NodeShapes;
+  readonly #shapes: NodeShapes<Shape>;
 
   constructor(nearest = false) {
-    this.#shapes = new NodeShapes(nearest);
+    this.#shapes = new NodeShapes((withoutPods) => ({ empty: preparedHost(withoutPods, nearest) }));
   }
 
   get size(): number {
@@ -163,42 +170,5 @@ export class Fleet {
     const { exists, dpuHost, dpuDead, draCpu, stale, agentRenewed, quarantined } = flags;
     if (exists || dpuHost || dpuDead || draCpu || stale || agentRenewed || quarantined) return;
     if (shape === undefined && reservations === 0) this.#nodes.delete(name);
-  }
-}
-
-/** What does not depend on a node's pods. Nodes of the same model share it: 128 CPUs take 20 KB of objects. */
-export interface NodeShape {
-  readonly id: number;
-  readonly key: string;
-  /** The node without pods. */
-  readonly empty: PlacementHost;
-}
-
-export class NodeShapes {
-  readonly #nearest: boolean;
-  readonly #shapes = new Map<string, { readonly shape: NodeShape; users: number }>();
-  #lastId = 0;
-
-  constructor(nearest = false) {
-    this.#nearest = nearest;
-  }
-
-  /** Return it with `release`. @throws HostError if the report contradicts itself; ParseError */
-  take(status: NodeTopologyStatus): NodeShape {
-    const withoutPods = reportWithoutPods(status);
-    const key = JSON.stringify(withoutPods);
-    let entry = this.#shapes.get(key);
-    if (entry === undefined) {
-      const empty = preparedHost(withoutPods, this.#nearest);
-      entry = { shape: { id: ++this.#lastId, key, empty }, users: 0 };
-      this.#shapes.set(key, entry);
-    }
-    entry.users++;
-    return entry.shape;
-  }
-
-  release({ key }: NodeShape): void {
-    const entry = this.#shapes.get(key);
-    if (entry !== undefined && --entry.users === 0) this.#shapes.delete(key);
   }
 }

@@ -1,12 +1,11 @@
 import type * as z from 'zod';
-import type { KubeClient } from '../../kube/client.ts';
-import { createReflector } from '../../kube/reflector.ts';
+import { instancesPath, isOfMachine, machinesPath, pausedCondition } from '../../kube/cluster-view/vmis.ts';
+import { createReflector, type WatchOptions } from '../../kube/reflector.ts';
 import { startedInstance, virtualMachine } from '../../kube/virtual-machines.ts';
 import { parsePausedStart, type StartingVmi } from '../../model/launcher/paused-start.ts';
 import { PAUSED_START_ANNOTATION } from '../../model/names.ts';
 import { type MaskedVm, maskedVmOf } from '../../model/placement/mask-fit.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import type { ExtenderLogger } from '../telemetry/log-messages.ts';
 
 /** A VMI that has a CPU mask, or whose start is paused. */
 export interface MaskedInstance extends StartingVmi {
@@ -23,22 +22,18 @@ export interface MaskedInstance extends StartingVmi {
 }
 
 /** Nothing is kept of VMs without a mask. Without KubeVirt there are none. */
-export interface MaskedVmsOptions {
-  readonly client: KubeClient;
+export interface MaskedVmsOptions extends WatchOptions {
   readonly onInstance: (key: string, instance: MaskedInstance | undefined) => void;
-  readonly log: ExtenderLogger;
-  readonly nowSeconds: () => number;
 }
 
-const API = '/apis/kubevirt.io/v1';
 /** Of VMs, and of VMIs: a mask and selectors of 16 KiB count 64 KiB. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
-export function createMaskedVms({ client, onInstance, log, nowSeconds }: MaskedVmsOptions) {
-  const shared = { client, optional: true, log, nowSeconds };
+export function createMaskedVms({ onInstance, ...options }: MaskedVmsOptions) {
+  const shared = { ...options, optional: true };
   const machines = createReflector({
     ...shared,
-    path: `${API}/virtualmachines`,
+    path: machinesPath(),
     schema: virtualMachine,
     budget: new TenantBudget(MAX_BYTES),
     project: ({ spec: { template, instancetype } }) =>
@@ -46,7 +41,7 @@ export function createMaskedVms({ client, onInstance, log, nowSeconds }: MaskedV
   });
   const instances = createReflector({
     ...shared,
-    path: `${API}/virtualmachineinstances`,
+    path: instancesPath(),
     schema: startedInstance,
     budget: new TenantBudget(MAX_BYTES),
     project: instanceOf,
@@ -70,7 +65,7 @@ function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>)
   const record = parsePausedStart(metadata.annotations?.[PAUSED_START_ANNOTATION]);
   const masked = maskedVmOf({ metadata, spec, vcpusUnknown: false });
   if ((masked === undefined && record === undefined) || metadata.deletionTimestamp !== undefined) return undefined;
-  const pause = status?.conditions?.find((condition) => condition.type === 'Paused' && condition.status === 'True');
+  const pause = pausedCondition({ status });
   const { phase = '', nodeName, activePods } = status ?? {};
   return {
     namespace,
@@ -83,6 +78,6 @@ function instanceOf({ metadata, spec, status }: z.infer<typeof startedInstance>)
     node: nodeName,
     pods: activePods ?? {},
     masked,
-    ofMachine: metadata.ownerReferences?.some(({ kind }) => kind === 'VirtualMachine') ?? false,
+    ofMachine: isOfMachine(metadata),
   };
 }

@@ -1,12 +1,13 @@
 import type * as z from 'zod';
+import { reducedNeedsOf } from '../../kube/cluster-view/pods.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import { isExempt } from '../../model/cni/decide.ts';
-import { reducedRequest } from '../../model/kubelet/pod-request.ts';
 import { isReportedResource } from '../../model/kubelet/report.ts';
 import { DPU_EXEMPT_NAMESPACES } from '../../model/names.ts';
 import { needsKey, type PlacementNeeds } from '../../model/placement/needs.ts';
-import { isExclusive, placementNeedsOf } from '../../model/placement/preferences.ts';
+import { isExclusive } from '../../model/placement/preferences.ts';
+import type { PodShape } from '../../model/shapes.ts';
 
 /** Which pods count as needing the DPU of their node. */
 export type DpuScope = 'all' | 'attached';
@@ -42,7 +43,7 @@ export class NeedsReader {
   }
 
   /** @throws ParseError if an amount is not a quantity */
-  read(pod: Pod): PodNeeds {
+  read(pod: PodShape): PodNeeds {
     const needs = needsOf(pod, this.#dpuScope, this.#dpuExempt);
     const id = `${needs.key}${needs.dpu}${needs.request.guaranteed}${needs.interfaces}`;
     const shared = this.#shared.getOrCreate(id, () => needs);
@@ -65,9 +66,8 @@ export function limitAmounts({ spec }: Pick<Pod, 'spec'>, context: z.RefinementC
   refuseAbove(MAX_RESOURCE_NAMES, new Set(names).size, 'different resources');
 }
 
-function needsOf(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): PodNeeds {
-  const whole = placementNeedsOf(pod);
-  const needs = { ...whole, request: reducedRequest(whole.request) };
+function needsOf(pod: PodShape, dpuScope: DpuScope, dpuExempt: readonly string[]): PodNeeds {
+  const needs = reducedNeedsOf(pod);
   return {
     ...needs,
     key: needsKey(needs),
@@ -88,7 +88,7 @@ export function needsOfCpus(uid: string, namespace: string, cpus: number): PodNe
 /**
  * DaemonSet pods would be stuck on a node under repair; pods of the system's namespaces are exempt as in the CNI gate.
  */
-function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): boolean {
+function needsDpu(pod: PodShape, dpuScope: DpuScope, dpuExempt: readonly string[]): boolean {
   const isDaemon = pod.metadata.ownerReferences?.some(
     ({ kind, controller }) => controller === true && kind === 'DaemonSet',
   );
@@ -98,7 +98,7 @@ function needsDpu(pod: Pod, dpuScope: DpuScope, dpuExempt: readonly string[]): b
 }
 
 /** A device that could be a virtual function of the DPU. Other extended resources (GPUs) count too: the safe side. */
-export function hasNetworkDevice({ spec }: Pick<Pod, 'spec'>): boolean {
+export function hasNetworkDevice({ spec }: Pick<PodShape, 'spec'>): boolean {
   return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
     [...Object.keys(resources?.requests ?? {}), ...Object.keys(resources?.limits ?? {})].some(
       (name) => name.includes('/') && isReportedResource(name),

@@ -1,11 +1,17 @@
 import * as z from 'zod';
 import { name, uid, word } from '../../kube/bounds.ts';
+import {
+  isFinalPhase,
+  isForgedMirror,
+  kubeletUid,
+  readNeeds,
+  requestsManaged,
+  unscheduledCondition,
+} from '../../kube/cluster-view/pods.ts';
 import { observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
 import { paddingOf } from '../../model/admission/decision-annotation.ts';
-import { ParseError } from '../../model/errors.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { isLauncher, vmiNameOf } from '../../model/launcher/recognize.ts';
-import { MANAGED_RESOURCES } from '../../model/names.ts';
 import { DPU_REFUSAL } from '../../model/placement/verdict.ts';
 import { integralCpus } from '../../model/quantity.ts';
 import { limitAmounts, type NeedsReader, needsOfCpus, type PodNeeds } from './pod-needs.ts';
@@ -58,7 +64,6 @@ export function namesOf({ namespace, name, vmi }: Pick<PodView, 'namespace' | 'n
   return { pod: `${namespace}/${name}`, vmi };
 }
 
-const TERMINAL = new Set(['Succeeded', 'Failed']);
 /** Reasons that depend on the node's resources (pkg/kubelet/lifecycle/predicate.go, cm, nodeshutdown). */
 const ADMISSION =
   /^(?:SMTAlignmentError|TopologyAffinityError|UnexpectedAdmissionError|NodeShutdown|OutOf[\w./-]{1,100})$/;
@@ -75,21 +80,21 @@ export function podViewOf(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): 
   const { metadata, spec } = pod;
   const status: Status = pod.status ?? {};
   const phase = status.phase ?? 'Pending';
-  const terminal = TERMINAL.has(phase);
+  const terminal = isFinalPhase(phase);
   const rejected = phase === 'Failed' && ADMISSION.test(status.reason ?? '') ? status.reason : undefined;
   if (metadata.uid === undefined || (terminal && rejected === undefined) || isForgedMirror(pod)) return undefined;
   const node = filled(spec.nodeName);
   const pending = phase === 'Pending';
-  const condition = node === undefined ? unscheduledCondition(status) : undefined;
+  const condition = node === undefined ? unscheduledCondition(pod) : undefined;
   const mayBeRefused = condition?.reason === 'Unschedulable' && isAskedAbout(pod, condition.message);
   if (sharesCpus(status) && !mayBeRefused && !(pending && node !== undefined)) return undefined;
-  const needs = readNeeds(pod, reader);
+  const needs = readNeeds(() => reader.read(pod));
   const counts = needs?.exclusive || mayBeRefused || (pending && needs?.dpu && node !== undefined);
   if (needs === undefined || !counts) return undefined;
   const { uid, namespace = '', name = '', resourceVersion = '', deletionTimestamp } = metadata;
   return {
     uid,
-    kubeletUid: staticUid(metadata.annotations) ?? uid,
+    kubeletUid: kubeletUid(metadata) ?? uid,
     namespace,
     name,
     vmi: vmiNameOf(pod),
@@ -141,7 +146,7 @@ export function unreadablePodView(object: unknown, before: PodView | undefined):
   if (raw === undefined) return before;
   const { metadata, spec, status } = raw;
   const node = filled(spec.nodeName);
-  if (TERMINAL.has(status.phase)) return undefined;
+  if (isFinalPhase(status.phase)) return undefined;
   const current = {
     version: metadata.resourceVersion,
     node,
@@ -185,15 +190,6 @@ function filled(text: string | undefined): string | undefined {
   return text === '' ? undefined : text;
 }
 
-const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
-/** An MD5 sum, which no API server's uid is (pkg/kubelet/config/common.go). */
-const STATIC_UID = /^[0-9a-f]{32}$/;
-
-function staticUid(annotations: Readonly<Record<string, string>> = {}): string | undefined {
-  const uid = annotations['kubernetes.io/config.hash'] ?? '';
-  return annotations[MIRROR_ANNOTATION] !== undefined && STATIC_UID.test(uid) ? uid : undefined;
-}
-
 interface Deletable {
   readonly metadata: Pick<ObservedPod['metadata'], 'deletionTimestamp' | 'deletionGracePeriodSeconds'>;
 }
@@ -202,30 +198,7 @@ function graceSecondsOf({ metadata }: Deletable): number | undefined {
   return metadata.deletionTimestamp === undefined ? undefined : (metadata.deletionGracePeriodSeconds ?? 0);
 }
 
-/** No kubelet takes a mirror pod that it has not made itself, and no one can make a pod a mirror pod later. */
-function isForgedMirror({ metadata, spec }: ObservedPod): boolean {
-  if (metadata.annotations?.[MIRROR_ANNOTATION] === undefined) return false;
-  return !metadata.ownerReferences?.some(({ kind, name }) => kind === 'Node' && name === spec.nodeName);
-}
-
-function unscheduledCondition({ conditions }: Status) {
-  return conditions?.find(({ type, status }) => type === 'PodScheduled' && status === 'False');
-}
-
 /** By its requests, or by a refusal for a DPU in its condition, which other pods get, too. */
-function isAskedAbout({ spec }: ObservedPod, message = ''): boolean {
-  const requests = [...spec.containers, ...(spec.initContainers ?? [])].map(
-    ({ resources }) => resources?.requests ?? {},
-  );
-  return requests.some((amounts) => MANAGED_RESOURCES.some((name) => name in amounts)) || message.includes(DPU_REFUSAL);
-}
-
-/** The API server has validated every quantity, so one that cannot be parsed has a form that is unknown here. */
-function readNeeds(pod: ObservedPod, reader: Pick<NeedsReader, 'read'>): PodNeeds | undefined {
-  try {
-    return reader.read({ ...pod, status: { qosClass: pod.status?.qosClass } } as Parameters<NeedsReader['read']>[0]);
-  } catch (error) {
-    if (error instanceof ParseError) return undefined;
-    throw error;
-  }
+function isAskedAbout(pod: ObservedPod, message = ''): boolean {
+  return requestsManaged(pod) || message.includes(DPU_REFUSAL);
 }

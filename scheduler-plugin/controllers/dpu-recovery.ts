@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { listOrNone, name, uid, word } from '../../kube/bounds.ts';
 import { isAlreadyExists, type KubeClient } from '../../kube/client.ts';
+import { instancesPath, migrationsPath } from '../../kube/cluster-view/vmis.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { recognizeLauncher, type VmiReference, vmiObject } from '../../model/launcher/recognize.ts';
@@ -16,7 +17,6 @@ export interface DpuRecoveryOptions {
   readonly log: ExtenderLogger;
 }
 
-const API = '/apis/kubevirt.io/v1';
 const PAGE_OBJECTS = 500;
 const MAX_CONDITIONS = 64;
 
@@ -64,9 +64,9 @@ export class DpuRecovery {
   };
 
   async #migrateOne(namespace: string, node: string, restart: DpuRestart, pods: readonly LostPod[]): Promise<void> {
-    const migrations = await this.#list(`${API}/namespaces/${namespace}/virtualmachineinstancemigrations`, migration);
+    const migrations = await this.#list(migrationsPath(namespace), migration);
     if (migrations.some((one) => isOwn(one) && isActive(one))) return;
-    const instances = await this.#list(`${API}/namespaces/${namespace}/virtualmachineinstances`, instance);
+    const instances = await this.#list(instancesPath(namespace), instance);
     const migrating = new Set(migrations.filter(isActive).map(({ spec }) => spec.vmiName));
     const requested = new Set(migrations.map(({ metadata }) => metadata.name));
     for (const pod of pods) {
@@ -84,7 +84,7 @@ export class DpuRecovery {
     const { client, events, log } = this.#options;
     const fields = { vmi: `${namespace}/${vmi.name}`, migration: id };
     try {
-      await client.create(`${API}/namespaces/${namespace}/virtualmachineinstancemigrations`, {
+      await client.create(migrationsPath(namespace), {
         apiVersion: 'kubevirt.io/v1',
         kind: 'VirtualMachineInstanceMigration',
         metadata: { name: id, namespace, labels: { [DPU_RECOVERY_LABEL]: 'true' } },

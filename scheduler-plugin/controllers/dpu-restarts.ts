@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import type * as z from 'zod';
 import { word } from '../../kube/bounds.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import { PODS_PATH } from '../../kube/cluster-view/pods.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { connectionWrites, observedMeta, pod as podSchema, podStatus } from '../../kube/resources.ts';
@@ -129,7 +130,7 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
     const { client, scope } = this.#options;
     const query = { fieldSelector: `spec.nodeName=${node}` };
     const lost: LostPod[] = [];
-    for await (const { items } of pagesOf({ client, path: '/api/v1/pods', query, page: PAGE_PODS })) {
+    for await (const { items } of pagesOf({ client, path: PODS_PATH, query, page: PAGE_PODS })) {
       for (const item of items ?? []) {
         const { data: pod } = lostPod.safeParse(item);
         if (pod === undefined || !isNetworkLost(networkMadeAt(pod), restart)) continue;

@@ -1,8 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { KubeClient } from '../../kube/client.ts';
-import { cacheProblem, createReflector, type Watch } from '../../kube/reflector.ts';
-import { type Lease, lease as leaseSchema } from '../../kube/resources.ts';
-import { leaseSeconds } from '../../model/lease/timing.ts';
+import { createLeaderReflector, hostOfHolder, Leader } from '../../kube/cluster-view/leases.ts';
+import { cacheProblem, type Watch } from '../../kube/reflector.ts';
 import { logFailure } from '../../runtime/log.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import type { ExtenderLogger, ExtenderMessages } from '../telemetry/log-messages.ts';
@@ -11,7 +10,7 @@ export interface SchedulerLeaseOptions {
   readonly client: KubeClient;
   /** The Lease of the kube-schedulers' leader election: `<namespace>/<name>`. */
   readonly lease: string;
-  /** Shared with its kube-scheduler, whose identity is `<host name>_<uuid>` (cmd/kube-scheduler/app/options). */
+  /** Shared with its kube-scheduler, whose identity contains it. */
   readonly hostName: string;
   /** Reads the pods that another kube-scheduler has bound. @throws KubeError */
   readonly catchUp: (signal: AbortSignal) => Promise<void>;
@@ -31,11 +30,12 @@ export interface ReplicaEvents {
  */
 export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
   readonly #options: SchedulerLeaseOptions;
+  readonly #leader = new Leader();
   readonly #leases: Watch;
   readonly #running = new AbortController();
   readonly #problems: ProblemLog<ExtenderMessages>;
+  /** The holder for which the other fields are. */
   #holder: string | undefined;
-  #validUntil = Number.NEGATIVE_INFINITY;
   #caughtUp = false;
   #active = false;
   #catchingUp: Promise<void> | undefined;
@@ -45,23 +45,16 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
   constructor(options: SchedulerLeaseOptions) {
     super();
     const { client, lease, log, nowSeconds } = options;
-    const [namespace, name] = lease.split('/');
+    const [namespace = '', name = ''] = lease.split('/');
     this.#options = options;
     this.#problems = new ProblemLog(log);
-    this.#leases = createReflector({
-      client,
-      path: `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`,
-      query: { fieldSelector: `metadata.name=${name}` },
-      schema: leaseSchema,
-      project: ({ spec }) => spec,
-      onChange: ({ after }) => this.#leaseChanged(after),
-      log,
-      nowSeconds,
-    });
+    this.#leases = createLeaderReflector({ namespace, name, client, log, nowSeconds }, this.#leader, () =>
+      this.#leaseChanged(),
+    );
   }
 
   isActive(): boolean {
-    return this.#active && this.#options.nowSeconds() < this.#validUntil;
+    return this.#active && !this.#leader.hasExpired(this.#options.nowSeconds());
   }
 
   /** Whether this replica may give verdicts at this moment. Call it before and after each one. */
@@ -88,16 +81,15 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     await this.#leases.run(signal);
   }
 
-  #isOwn(identity: string | undefined): boolean {
-    return identity?.startsWith(`${this.#options.hostName}_`) === true;
+  #isOwn(): boolean {
+    return this.#holder !== undefined && hostOfHolder(this.#holder) === this.#options.hostName;
   }
 
-  #leaseChanged(spec: Lease['spec'] | undefined): void {
-    const identity = spec?.holderIdentity === '' ? undefined : (spec?.holderIdentity ?? undefined);
-    this.#validUntil = this.#options.nowSeconds() + leaseSeconds(spec?.leaseDurationSeconds);
-    if (identity !== this.#holder) this.#endTerm(identity);
+  #leaseChanged(): void {
+    const holder = this.#leader.holder || undefined;
+    if (holder !== this.#holder) this.#endTerm(holder);
     // Also call it at each renewal, to retry a failed catch-up.
-    if (this.#isOwn(identity)) this.called().catch(logFailure(this.#options.log));
+    if (this.#isOwn()) this.called().catch(logFailure(this.#options.log));
   }
 
   #endTerm(holder: string | undefined): void {
@@ -122,7 +114,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     this.#problems.recovered();
     if (term !== this.#term) return;
     this.#caughtUp = true;
-    if (this.#active || !this.#isOwn(this.#holder)) return;
+    if (this.#active || !this.#isOwn()) return;
     this.#active = true;
     log.info({ lease, holder: this.#holder }, 'this pod’s kube-scheduler leads');
     this.emit('active');

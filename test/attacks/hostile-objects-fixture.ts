@@ -1,13 +1,13 @@
 import * as z from 'zod';
-import { resourceSlice, watchedDeployment } from '../../console/server/cluster.ts';
+import { watchedDeployment } from '../../console/server/cluster.ts';
 import { watchedPod } from '../../console/server/pods.ts';
 import { watchedInstance, watchedMachine } from '../../console/server/vms.ts';
 import { explainedMigration } from '../../diagnosis/objects.ts';
+import { resourceSlice } from '../../kube/cluster-view/resource-slices.ts';
 import { nodeTopologyStatus } from '../../kube/node-topology.ts';
 import { lease, networkAttachmentDefinition, node, objectMeta } from '../../kube/resources.ts';
 import { startedInstance, virtualMachine, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { launcherPodSchema } from '../../node-agent/vm-pinning/launchers.ts';
-import { resourceSlice as cpuSlice } from '../../scheduler-plugin/cluster/cluster.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
 import { namespaceSchema, subnet, vlan } from '../../webhook/cluster/cluster-view.ts';
@@ -163,7 +163,7 @@ export const WATCHED: Readonly<Record<string, Readonly<Record<string, z.ZodType>
     pods: observedPod,
     topologies: topology,
     leases: lease,
-    resourceSlices: cpuSlice,
+    resourceSlices: resourceSlice,
     VMIs: startedInstance,
     VMs: virtualMachine,
     // Not watched: the pod in a call of kube-scheduler.

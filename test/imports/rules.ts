@@ -24,7 +24,7 @@ export const RULES: readonly ImportRule[] = [
   { folder: 'native', may: [] },
   { folder: 'runtime', may: ['model'] },
   { folder: 'hardware', may: ['model'] },
-  { folder: 'kube', may: ['model', 'runtime'], floors: ['kubelet-api', '.'] },
+  { folder: 'kube', may: ['model', 'runtime'], floors: ['kubelet-api', '.', 'cluster-view'] },
   // Not for the daemons that decide: the extender and the agent have texts of their own.
   { folder: 'diagnosis', may: ['model', 'kube'] },
 

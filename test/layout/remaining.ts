@@ -45,7 +45,6 @@ export const REMAINING: Readonly<Record<keyof typeof RULES, readonly string[]>> 
     'console/data/waiting-list.ts',
     'console/server/daemon.ts',
     'console/server/main.ts',
-    'kube/report-reflector.ts',
     'model/launcher/instancetype.ts',
     'model/launcher/pins.ts',
     'model/placement/mask-fit.ts',

@@ -1,4 +1,5 @@
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
+import { instancesPath } from '../../kube/cluster-view/vmis.ts';
 import { virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import type { ClusterFacts, NetworkFacts, OwnerFacts, Settings } from '../../model/admission/facts.ts';
 import { doubtfulNetworks, type NetworkOwner } from '../../model/admission/networks.ts';
@@ -10,7 +11,7 @@ import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
 import type { NadFacts } from '../../model/networks/nad.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
-import { type ClusterView, VMI_PATH } from './cluster-view.ts';
+import type { ClusterView } from './cluster-view.ts';
 
 /** Reads a definition that may be newer than the watch. Undefined if it cannot be read. */
 export type FetchNad = (ref: NetworkRef) => Promise<NadFacts | undefined>;
@@ -139,7 +140,7 @@ async function request(
   { name, uid }: VmiReference,
   options: RequestOptions,
 ): Promise<{ readonly answer: VmiLookup; readonly isPassing: boolean }> {
-  const path = `${VMI_PATH}/namespaces/${encodeURIComponent(namespace)}/virtualmachineinstances/${encodeURIComponent(name)}`;
+  const path = `${instancesPath(namespace)}/${encodeURIComponent(name)}`;
   let object: unknown;
   try {
     object = await client.get(path, options);

@@ -1,27 +1,26 @@
 import * as z from 'zod';
 import { name, qualifiedName } from '../../kube/bounds.ts';
-import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
+import { definitionFacts, definitionsPath } from '../../kube/cluster-view/definitions.ts';
+import { instancesPath } from '../../kube/cluster-view/vmis.ts';
+import { cacheProblem, createReflector, type Watches, type WatchOptions } from '../../kube/reflector.ts';
 import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
 import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { READ_ANNOTATIONS } from '../../model/launcher/recognize.ts';
 import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
-import type { Plugin } from '../../model/networks/cni-config.ts';
 import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
-import { isPrimaryNetwork, type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import { isPrimaryNetwork, type NadFacts } from '../../model/networks/nad.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
-import { type CacheOptions, createNodeCache, LIST_PAGE_OBJECTS, type NodeCacheOptions } from './node-cache.ts';
-
-export const VMI_PATH = '/apis/kubevirt.io/v1';
+import { createNodeCache, LIST_PAGE_OBJECTS, type NodeCacheOptions } from './node-cache.ts';
 
 /** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
 const MAX_VMI_BYTES = 48 * 1024 * 1024;
 
-export function createVmiCache({ client, log, nowSeconds }: CacheOptions) {
+export function createVmiCache({ client, log, nowSeconds }: WatchOptions) {
   const instances = createReflector({
     client,
-    path: `${VMI_PATH}/virtualmachineinstances`,
+    path: instancesPath(),
     schema: virtualMachineInstance,
     page: LIST_PAGE_OBJECTS,
     project: vmiView,
@@ -56,19 +55,16 @@ function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
   return amounts?.['cpu'] === undefined ? undefined : { cpu: amounts['cpu'] };
 }
 
-export const NAD_PATH = '/apis/k8s.cni.cncf.io/v1';
-
 const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
 
-/** Network attachment definitions, reduced to the fields that classify them. */
-export function createNadCache({ client, log, nowSeconds }: CacheOptions) {
+export function createNadCache({ client, log, nowSeconds }: WatchOptions) {
   const primaries = new Map<string, Set<string>>();
   const definitions = createReflector({
     client,
-    path: `${NAD_PATH}/network-attachment-definitions`,
+    path: definitionsPath(),
     schema: networkAttachmentDefinition,
     page: LIST_PAGE_OBJECTS,
-    project: ({ metadata, spec }) => compact(nadFacts({ metadata, spec: { config: spec?.config } })),
+    project: definitionFacts,
     budget: new TenantBudget(MAX_DEFINITION_BYTES),
     onChange: ({ key, after }) => {
       const [namespace = '', name = ''] = key.split('/');
@@ -93,13 +89,6 @@ export function createNadCache({ client, log, nowSeconds }: CacheOptions) {
   };
 }
 
-/** The facts without absent fields. */
-function compact({ main, ...facts }: NadFacts): NadFacts {
-  if (typeof main === 'string') return { ...facts, main };
-  const fields = Object.entries(main).filter(([, value]) => value !== undefined);
-  return { ...facts, main: Object.fromEntries(fields) as Plugin };
-}
-
 export const subnet = z.object({
   metadata: objectMeta.pick({ name: true, namespace: true }),
   spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
@@ -113,7 +102,7 @@ export const vlan = z.object({
 const OWN_PROVIDER = 'ovn';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
-export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: CacheOptions) {
+export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: WatchOptions) {
   let built: NetworkContext | undefined;
   const onChange = () => {
     built = undefined;

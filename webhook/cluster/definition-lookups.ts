@@ -1,11 +1,11 @@
 import { isNotFound, type KubeClient } from '../../kube/client.ts';
+import { definitionFacts, definitionsPath } from '../../kube/cluster-view/definitions.ts';
 import { pagesOf } from '../../kube/list-pages.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
 import type { NetworkRef } from '../../model/networks/attachments.ts';
-import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
+import type { NadFacts } from '../../model/networks/nad.ts';
 import type { WebhookLogger } from '../telemetry/log-messages.ts';
-import { NAD_PATH } from './cluster-view.ts';
 
 const MAX_AGE_SECONDS = 1;
 /** Of a namespace, and namespaces. The watch has the definitions beyond. */
@@ -58,14 +58,13 @@ export class DefinitionLookups {
 
   async #list(namespace: string): Promise<ReadonlyMap<string, NadFacts>> {
     const { client, timeoutSeconds: timeout, log } = this.#options;
-    const path = `${NAD_PATH}/namespaces/${encodeURIComponent(namespace)}/network-attachment-definitions`;
+    const path = definitionsPath(namespace);
     const byName = new Map<string, NadFacts>();
     try {
       for await (const { items } of pagesOf({ client, path, page: MAX_DEFINITIONS, timeout })) {
         for (const item of items ?? []) {
           const { data } = networkAttachmentDefinition.safeParse(item);
-          if (data?.metadata.name !== undefined)
-            byName.set(data.metadata.name, nadFacts({ metadata: data.metadata, spec: { config: data.spec?.config } }));
+          if (data?.metadata.name !== undefined) byName.set(data.metadata.name, definitionFacts(data));
         }
         break;
       }

@@ -1,10 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import { list, qualifiedName, word } from '../../kube/bounds.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { factsOfNode } from '../../kube/node-facts.ts';
-import { createReflector } from '../../kube/reflector.ts';
-import { createReportReflector } from '../../kube/report-reflector.ts';
+import { createReportReflector } from '../../kube/cluster-view/node-topologies.ts';
+import { factsOfNode, labelsOf, NODES_PATH } from '../../kube/cluster-view/nodes.ts';
+import { createReflector, type WatchOptions } from '../../kube/reflector.ts';
 import { node as nodeSchema } from '../../kube/resources.ts';
 import { isNetworkResource } from '../../model/kubelet/report.ts';
 import {
@@ -19,10 +18,9 @@ import { SCHEDULABLE_LABEL } from '../../model/names.ts';
 import type { ReportedNetworks } from '../../model/networks/resources.ts';
 import type { MaskHost } from '../../model/placement/mask-fit.ts';
 import { checkReport, type NodeFacts, type ReportFault } from '../../model/report/check.ts';
-import type { WebhookLogger } from '../telemetry/log-messages.ts';
 import { createKindReader, narrowed, type ReadReport } from './kind-reader.ts';
 
-export interface NodeCacheOptions extends CacheOptions {
+export interface NodeCacheOptions extends WatchOptions {
   /** Called with the quarantined reports, by node, whenever they are computed. */
   readonly onQuarantined: (faults: ReadonlyMap<string, ReportFault>) => void;
 }
@@ -68,11 +66,11 @@ export function createNodeCache({ client, log, nowSeconds, onQuarantined }: Node
 
   const nodes = createReflector({
     client,
-    path: '/api/v1/nodes',
+    path: NODES_PATH,
     schema: observedNode,
     page: LIST_PAGE_OBJECTS,
     project: ({ metadata, spec, status }): NodeView => ({
-      labels: new Map(Object.entries(metadata.labels ?? {})),
+      labels: labelsOf({ metadata }),
       facts: factsOfNode({ metadata, status }),
       networks: status?.capacity && networkResources(status.capacity),
       taints: filteringTaints(spec ?? {}),
@@ -190,11 +188,4 @@ function networksOf(kinds: readonly NodeKind[]): ReportedNetworks {
 /** Network resources that any kubelet has, with and without a report of its node. */
 function devicesOf(nodes: ReadonlyMap<string, NodeView>): ReadonlySet<string> {
   return new Set([...nodes.values()].flatMap(({ networks }) => networks?.split(' ') ?? []));
-}
-
-export interface CacheOptions {
-  readonly client: KubeClient;
-  readonly log: WebhookLogger;
-  /** Monotonic seconds. */
-  readonly nowSeconds: () => number;
 }

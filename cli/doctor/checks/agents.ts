@@ -1,5 +1,5 @@
 import { kubectl } from '../../../diagnosis/remedy.ts';
-import { factsOfNode } from '../../../kube/node-facts.ts';
+import { factsOfNode } from '../../../kube/cluster-view/nodes.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { countText } from '../../../model/amounts.ts';
 import { AGENT, KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION, SCHEDULABLE_LABEL } from '../../../model/names.ts';

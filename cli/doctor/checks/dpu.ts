@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import * as z from 'zod';
 import { word } from '../../../kube/bounds.ts';
 import type { KubeClient } from '../../../kube/client.ts';
+import { isDpuHost, NODES_PATH } from '../../../kube/cluster-view/nodes.ts';
+import { PODS_PATH } from '../../../kube/cluster-view/pods.ts';
 import {
   connectionWrites,
   lease as leaseSchema,
@@ -14,7 +16,7 @@ import { dpuConnections } from '../../../model/cni/connection-status.ts';
 import { type DpuDiagnosis, type DpuSighting, type LeaseLook, lastRestart } from '../../../model/lease/diagnose.ts';
 import { isNetworkLost, networkMadeAt } from '../../../model/lease/dpu-run.ts';
 import { groupBy } from '../../../model/lists.ts';
-import { DPU_HOST_LABEL, DPU_LEASE_PREFIX } from '../../../model/names.ts';
+import { DPU_LEASE_PREFIX } from '../../../model/names.ts';
 import { named, readAll } from '../../support/lists.ts';
 import { type AreaReport, createNotebook } from './finding.ts';
 
@@ -78,9 +80,9 @@ export async function watchDpus(
     await readLeases();
   }
   const nodes = new Map(
-    (await readAll(client, '/api/v1/nodes', named)).map(({ metadata }) => [metadata.name ?? '', metadata]),
+    (await readAll(client, NODES_PATH, named)).map(({ metadata }) => [metadata.name ?? '', metadata]),
   );
-  const hosts = [...nodes].flatMap(([name, { labels }]) => (labels?.[DPU_HOST_LABEL] === undefined ? [] : [name]));
+  const hosts = [...nodes].flatMap(([name, metadata]) => (isDpuHost({ metadata }) ? [name] : []));
   const pods = hosts.length === 0 ? new Map<string, PodOfNode[]>() : await readPods(client);
   return [...new Set([...hosts, ...looks.keys()])].sort().map((name) => ({
     node: name,
@@ -93,7 +95,7 @@ export async function watchDpus(
 }
 
 async function readPods(client: KubeClient): Promise<ReadonlyMap<string, PodOfNode[]>> {
-  const pods = await readAll(client, '/api/v1/pods', pod);
+  const pods = await readAll(client, PODS_PATH, pod);
   const current = pods.filter(({ status }) => status?.phase !== 'Succeeded' && status?.phase !== 'Failed');
   return groupBy(current, ({ spec }) => spec.nodeName ?? '');
 }

@@ -1,3 +1,4 @@
+import { NODE_TOPOLOGIES_PATH } from '../../../kube/cluster-view/node-topologies.ts';
 import { nodeTopology } from '../../../kube/node-topology.ts';
 import { REJECTIONS } from '../../../model/kubelet/provider.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, SCHEDULER, SERVICE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
@@ -5,7 +6,7 @@ import packageJson from '../../../package.json' with { type: 'json' };
 import { askInCluster, readElection, SCHEDULER_LEASE, type SilentExtender } from '../../extender/ask.ts';
 import type { ClusterAccess } from '../../support/cluster.ts';
 import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NETWORKS, NODES } from '../../support/kinds.ts';
-import { NODE_TOPOLOGIES_PATH, readAgentLeases, readAll, readOne } from '../../support/lists.ts';
+import { readAgentLeases, readAll, readOne } from '../../support/lists.ts';
 import {
   apiVersion,
   deployment,

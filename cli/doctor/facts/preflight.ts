@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import { isDpuHost } from '../../../diagnosis/objects.ts';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
+import { isDpuHost, NODES_PATH } from '../../../kube/cluster-view/nodes.ts';
 import { DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
 import { named, readAll, readOne } from '../../support/lists.ts';
 import { apiVersion, deployment, kubevirt } from './objects.ts';
@@ -54,7 +54,7 @@ export async function readPreflight(client: KubeClient) {
   const groups: ReadonlySet<string> = new Set(served.map(({ name }) => name));
   const [version, nodes, injectors, kubevirts, denied] = await Promise.all([
     tolerant(readOne(client, '/version', apiVersion).then((answer) => answer?.gitVersion)),
-    tolerant(readAll(client, '/api/v1/nodes', named)),
+    tolerant(readAll(client, NODES_PATH, named)),
     tolerant(
       readAll(client, '/apis/apps/v1/deployments', deployment, {
         labelSelector: 'app.kubernetes.io/component=cainjector',

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { Fleet, type NodeFlag, NodeShapes, reportsPod } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { Fleet, type NodeFlag, reportsPod } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { type ExtenderUnderTest, extenderOf, onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const four = (uid: string) => withUid(podOf('4'), uid);
@@ -189,30 +189,5 @@ describe('the fleet', () => {
     assert.ok(node('n1').shape !== undefined && node('n2').shape !== undefined);
     assert.throws(() => fleet.setReport('n3', statusOf({ cores: ['0'] })));
     assert.deepEqual([fleet.get('n3'), fleet.size], [undefined, 2]);
-  });
-});
-describe('the shapes of nodes', () => {
-  it('are shared by nodes that differ only in pods, conditions and refusals', () => {
-    const shapes = new NodeShapes();
-    const one = shapes.take(statusOf());
-    const more = {
-      assignments: [owned('x', '1')],
-      conditions: [],
-      pinning: [],
-      refusals: [{ namespace: 'a', podName: 'b', container: 'c', message: 'no' }],
-    };
-    assert.equal(shapes.take(statusOf(more)), one);
-    const other = shapes.take(statusOf({ reserved: '0-1,8-9' }));
-    assert.deepEqual([one.id, other.id], [1, 2]);
-  });
-
-  it('are forgotten when no node uses them', () => {
-    const shapes = new NodeShapes();
-    const [one] = [shapes.take(statusOf()), shapes.take(statusOf())];
-    shapes.release(one);
-    assert.equal(shapes.take(statusOf()), one, 'one node is left');
-    shapes.release(one);
-    shapes.release(one);
-    assert.notEqual(shapes.take(statusOf()), one);
   });
 });

@@ -56,7 +56,8 @@ async function withReplica(use: (scene: Scene) => Promise<void>): Promise<void> 
     },
     async lease(holderIdentity) {
       const metadata = { name: 'plumbline-scheduler', namespace: 'plumbline-system', resourceVersion: `${++version}` };
-      const object = { metadata, spec: { holderIdentity, leaseDurationSeconds: 8 } };
+      const renewTime = `2026-01-01T00:00:${version}.000000Z`;
+      const object = { metadata, spec: { holderIdentity, leaseDurationSeconds: 8, renewTime } };
       api.push(LEASES, version === 2 ? 'ADDED' : 'MODIFIED', object);
       await settled();
     },

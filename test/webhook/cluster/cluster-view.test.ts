@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cacheProblem, type Watches } from '../../../kube/reflector.ts';
+import { cacheProblem, type Watches, type WatchOptions } from '../../../kube/reflector.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
@@ -9,7 +9,7 @@ import {
   createNetworkContextCache,
   createVmiCache,
 } from '../../../webhook/cluster/cluster-view.ts';
-import { type CacheOptions, createNodeCache } from '../../../webhook/cluster/node-cache.ts';
+import { createNodeCache } from '../../../webhook/cluster/node-cache.ts';
 import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
 import { type ScriptedLists, scriptedLists, settle } from '../../kube/scripted-api-stand-in.ts';
 import { silent } from '../../support/logger.ts';
@@ -32,7 +32,7 @@ beforeEach(() => {
 });
 afterEach(() => running.abort());
 
-const optionsOf = ({ client }: ScriptedLists): CacheOptions => ({ client, log: silent, nowSeconds: () => now });
+const optionsOf = ({ client }: ScriptedLists): WatchOptions => ({ client, log: silent, nowSeconds: () => now });
 
 async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
   for (const watch of Object.values(cache.watches)) void watch.run(running.signal);
@@ -43,8 +43,8 @@ async function started<C extends { watches: Watches }>(cache: C): Promise<C> {
 describe('a cache of a kind that may not be installed', () => {
   for (const [what, create, held] of [
     ['network definitions', createNadCache, NADS],
-    ['Kube-OVN’s subnets', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
-    ['Kube-OVN’s VLANs', (options: CacheOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
+    ['Kube-OVN’s subnets', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), SUBNETS],
+    ['Kube-OVN’s VLANs', (options: WatchOptions) => createNetworkContextCache(EMPTY_CONTEXT, options), VLANS],
     ['VMIs', createVmiCache, VMIS],
   ] as const) {
     it(`${what}: is synced when this is known`, async () => {
@@ -164,9 +164,9 @@ describe('the cache of VMIs', () => {
 });
 
 describe('the Lease of the scheduler', () => {
-  const lease = (holderIdentity?: string | null) => ({
+  const lease = (holderIdentity?: string | null, renewTime = '2026-01-01T00:00:00.000000Z') => ({
     metadata: { name: 's', namespace: 'plumbline-system' },
-    spec: { holderIdentity },
+    spec: { holderIdentity, renewTime },
   });
   const stage = async (items: ReturnType<typeof lease>[], name = 's', held: string[] = []) => {
     const lists = scriptedLists({ [LEASES]: items }, held);
@@ -190,13 +190,15 @@ describe('the Lease of the scheduler', () => {
     }
   });
 
-  it('counts as renewed for 30 s after each write, by the clock of this process', async () => {
+  it('counts as renewed for 30 s after each renewal, by the clock of this process', async () => {
     const { lists, away } = await stage([lease('x')]);
     now += 30;
     assert.equal(away(), undefined);
     now += 1;
     assert.equal(away(), 'its leader has not renewed its Lease for 31 s');
     await lists.send(LEASES, 'MODIFIED', lease('x'));
+    assert.equal(away(), 'its leader has not renewed its Lease for 31 s', 'another field was written');
+    await lists.send(LEASES, 'MODIFIED', lease('x', '2026-01-01T00:00:31.000000Z'));
     assert.equal(away(), undefined);
     await lists.send(LEASES, 'DELETED', lease('x'));
     assert.equal(away(), 'no replica of it has ever led');

@@ -1,0 +1,56 @@
+import { PlumblineError } from '../../model/errors.ts';
+import { reducedRequest } from '../../model/kubelet/pod-request.ts';
+import { MANAGED_RESOURCES } from '../../model/names.ts';
+import type { PlacementNeeds } from '../../model/placement/needs.ts';
+import { placementNeedsOf } from '../../model/placement/preferences.ts';
+import type { ConditionShape, PodShape } from '../../model/shapes.ts';
+
+export const PODS_PATH = '/api/v1/pods';
+
+const MIRROR_ANNOTATION = 'kubernetes.io/config.mirror';
+/** An MD5 sum, which no API server's uid is (pkg/kubelet/config/common.go). */
+const STATIC_UID = /^[0-9a-f]{32}$/;
+
+/** The uid in the kubelet and its node's report. For a static pod, it differs from the uid of its mirror. */
+export function kubeletUid({ uid, annotations = {} }: PodShape['metadata']): string | undefined {
+  const staticUid = annotations['kubernetes.io/config.hash'] ?? '';
+  return annotations[MIRROR_ANNOTATION] !== undefined && STATIC_UID.test(staticUid) ? staticUid : uid;
+}
+
+/** No kubelet takes a mirror pod that it has not made itself, and no one can make a pod a mirror pod later. */
+export function isForgedMirror({ metadata, spec }: Pick<PodShape, 'metadata' | 'spec'>): boolean {
+  if (metadata.annotations?.[MIRROR_ANNOTATION] === undefined) return false;
+  return !metadata.ownerReferences?.some(({ kind, name }) => kind === 'Node' && name === spec.nodeName);
+}
+
+const ENDED = new Set(['Succeeded', 'Failed']);
+
+export const isFinalPhase = (phase: string | undefined): boolean => ENDED.has(phase ?? '');
+
+/** The condition that the scheduler writes when it finds no node. */
+export function unscheduledCondition({ status }: Pick<PodShape, 'status'>): ConditionShape | undefined {
+  return status?.conditions?.find((condition) => condition.type === 'PodScheduled' && condition.status === 'False');
+}
+
+/** Whether kube-scheduler asks the extender about it, by its requests. */
+export function requestsManaged({ spec }: Pick<PodShape, 'spec'>): boolean {
+  return [...spec.containers, ...(spec.initContainers ?? [])].some(({ resources }) =>
+    MANAGED_RESOURCES.some((name) => name in (resources?.requests ?? {})),
+  );
+}
+
+/** What it needs on a node, in the kubelet's reduced form. @throws ParseError if an amount is not a quantity */
+export function reducedNeedsOf(pod: PodShape): PlacementNeeds {
+  const needs = placementNeedsOf(pod);
+  return { ...needs, request: reducedRequest(needs.request) };
+}
+
+/** A quantity that the API server has accepted and that cannot be parsed has a form that is unknown here: no needs. */
+export function readNeeds<T extends PlacementNeeds>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof PlumblineError) return undefined;
+    throw error;
+  }
+}

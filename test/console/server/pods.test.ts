@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { shownPod, watchedPod } from '../../../console/server/pods.ts';
+
+describe('the pods of the console', () => {
+  const pod = (...owners: string[]) => ({
+    metadata: {
+      name: 'static-n1',
+      namespace: 'tenant',
+      uid: 'own',
+      annotations: { 'kubernetes.io/config.mirror': 'x', 'kubernetes.io/config.hash': '0123456789abcdef'.repeat(2) },
+      ownerReferences: owners.map((name) => ({ apiVersion: 'v1', kind: 'Node', name, uid: name })),
+    },
+    spec: { nodeName: 'n1', containers: [{ name: 'c', resources: { limits: { cpu: '2', memory: '1Gi' } } }] },
+    status: { phase: 'Running', qosClass: 'Guaranteed' },
+  });
+
+  it('have the uid that a static pod has in its kubelet, and no forged mirror, which no kubelet runs', () => {
+    assert.equal(shownPod(watchedPod.parse(pod('n1')))?.kubeletUid, '0123456789abcdef'.repeat(2));
+    assert.equal(shownPod(watchedPod.parse(pod())), undefined);
+  });
+});
