@@ -63,8 +63,8 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
   const draCpu = new Set<string>();
   const staleness = createStaleness(problems, nowSeconds);
 
-  const reports = createReports((node) => feed.nodeChanged(node));
-  const nodetopologies = createReportReflector(shared('nodetopologies'), reports.take);
+  const taken = createReports((node) => feed.nodeChanged(node));
+  const nodetopologies = createReportReflector(shared('nodetopologies'), taken.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
@@ -130,7 +130,7 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
       return leader.hasExpired(nowSeconds(), leases.lastHeard) ? null : hostOfHolder(leader.holder) || null;
     },
     nodes: nodes.items,
-    reports: reports.byNode,
+    reports: taken.byNode,
     instances: instances.items,
     machines: machines.items,
     migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],
@@ -192,7 +192,7 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
     }),
     budget: new TenantBudget(MAX_VM_BYTES),
     onChange({ key, before, after }) {
-      for (const change of [before, after].filter((state) => state !== undefined)) {
+      for (const change of [before, after].filter((one) => one !== undefined)) {
         const { vm, migration } = change;
         const own = moves.get(vm) ?? new Map<string, ExplainedMigration>();
         if (change === after) own.set(key, migration);

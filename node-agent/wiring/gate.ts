@@ -24,6 +24,9 @@ export interface GateParts {
   readonly health: HostDpuHealth | undefined;
 }
 
+/** As the CNI plugin reads it. */
+const scopeOf = ({ dpuScope }: NodeAgentConfig): GateScope => (dpuScope === 'attached' ? 'device' : 'all');
+
 export function createGateDuties(parts: AgentParts, { assignments, vacate, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate !== 'on') return [createRemoval(config, log)];
@@ -84,9 +87,6 @@ function keepState({ config }: AgentParts, file: StateFile<GateState>, health: H
     }
   };
 }
-
-/** As the CNI plugin reads it. */
-const scopeOf = ({ dpuScope }: NodeAgentConfig): GateScope => (dpuScope === 'attached' ? 'device' : 'all');
 
 export function stateOf(config: NodeAgentConfig, dpu: DpuWord | undefined): GateState {
   const readiness = dpu?.ready ? 'ready' : 'not-ready';
