@@ -190,7 +190,13 @@ const ATTACKS: Readonly<Record<string, Fill | string>> = {
   'definitions that were looked up, and so the absence of others': churn((round) =>
     launchersOf(round, { 'k8s.v1.cni.cncf.io/networks': networksOf(round) }),
   ),
+  'the leader': 'only kube-scheduler’s account and the namespace’s administrators write its Lease',
+  'silent agents': 'only agents write their Leases; it has one entry for each Node',
+  'what equal nodes share': 'only reports of nodes are in it',
+  'networks lost by a restart of a DPU':
+    'only a DPU writes the record in its Lease; pods are read, and none of them is kept',
   'kinds of nodes': 'only reports of nodes are in it',
+  "the console's leader, silent agents and equal nodes": 'as in the extender',
   "the console's copies": 'no VM waits for the console; its lists have a budget in bytes',
   'pages that follow `/events`': 'it serves only loopback, with the account of the user',
 };

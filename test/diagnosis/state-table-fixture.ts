@@ -84,6 +84,16 @@ const DECIDED = { ...ANNOTATED, 'plumbline.dev/decision': '{"cpus":{"compute":4}
 const MASK = { 'plumbline.dev/cpu-mask': '1:2' };
 const SEEN = { 'plumbline.dev/decision': '{"padding":0}' };
 const PHYSNET0 = { 'physnet.plumbline.dev/physnet0': '1' };
+const RESTARTED_DPU = {
+  conditions: [
+    {
+      type: 'plumbline.dev/DPURestarted',
+      status: 'True',
+      message: 'the DPU restarted',
+      lastTransitionTime: '2099-01-01T00:00:00Z',
+    },
+  ],
+};
 const DEAD_DPU = {
   conditions: [{ type: 'plumbline.dev/DPUReady', status: 'False', message: 'last renewal 61 s ago' }],
   labels: { 'k8s.ovn.org/dpu-host': '' },
@@ -610,6 +620,16 @@ export const STATE_TABLE: readonly StateCase[] = [
       pod: { ...RUNNING, resources: PHYSNET0 },
       report: WHOLE,
       node: DEAD_DPU,
+    },
+  ),
+  one(
+    'lost its network when the DPU of its node restarted',
+    ['not-as-requested', 'broken', 'NetworkLost'],
+    ['place-again', 'forget-restart'],
+    {
+      pod: { ...RUNNING, resources: PHYSNET0 },
+      report: WHOLE,
+      node: RESTARTED_DPU,
     },
   ),
   one('shares cores with others', ['not-as-requested', 'degraded', 'SplitCores'], ['place-again'], {

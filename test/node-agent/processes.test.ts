@@ -252,7 +252,7 @@ describe('cgroups of pods: files that cannot be read', () => {
   it('without a free file descriptor (EMFILE), no process counts as ended', () => {
     const script = `
       import { openSync } from 'node:fs';
-      import { hasEnded, identityOf, OnlineCpus, procThreads, startOf } from './processes/node-agent/processes/proc.ts';
+      import { hasEnded, identityOf, OnlineCpus, procThreads, startOf } from './node-agent/processes/proc.ts';
       const online = new OnlineCpus();
       const before = String(online.read());
       const start = startOf(process.pid);
