@@ -48,6 +48,8 @@ export class Assignments {
   /** When the checkpoint was last read or a kubelet started, and when the last answered round began, in monotonic milliseconds. */
   #changedAt = 0;
   #queriedAt = 0;
+  /** Since when the kubelet lists nothing while PodResources counts alone, in monotonic milliseconds. */
+  #emptySince: number | undefined;
   #checkpoint: CheckpointSource | undefined;
 
   constructor(deps: AssignmentsDeps) {
@@ -73,8 +75,10 @@ export class Assignments {
     const onPodResources = (reading: Inputs['podResources'], roundStartedAt: number, isRepeated: boolean) => {
       const wasConfirmed = this.#queriedAt >= this.#changedAt;
       this.#queriedAt = roundStartedAt;
+      const believed = this.#believed(reading);
       // The same answer again tells no listener anything, and listeners have work to do.
-      if (!isRepeated || !wasConfirmed) this.#update({ podResources: reading }, performance.now());
+      if (!isRepeated || !wasConfirmed || this.#emptySince !== undefined)
+        this.#update({ podResources: believed }, performance.now());
       return this.#mode === 'alone' ? 'poll' : verdictOn(reading.value, this.#view);
     };
     const deps = { client, kubeletDir, socketPath, podsWithCpus, log, onFailure, onReading: onPodResources };
@@ -106,6 +110,23 @@ export class Assignments {
       end?.();
       client.close();
     }
+  }
+
+  /**
+   * Without a checkpoint nothing contradicts a kubelet that has just started and lists no containers yet: the CPUs of the
+   * last list stay owned until the list has been empty for as long as a kubelet may take.
+   */
+  #believed(reading: Inputs['podResources']): Inputs['podResources'] {
+    const before = this.#inputs.podResources.value;
+    const isEmpty = this.#mode === 'alone' && reading.value?.listed.length === 0 && (before?.listed.length ?? 0) > 0;
+    if (!isEmpty) {
+      this.#emptySince = undefined;
+      return reading;
+    }
+    this.#emptySince ??= performance.now();
+    const { checkpointGrace = CHECKPOINT_GRACE_SECONDS } = this.#deps;
+    if (performance.now() - this.#emptySince >= checkpointGrace * 1000) return reading;
+    return { value: before, problem: 'the kubelet lists no containers any more: it may have just started' };
   }
 
   #update(change: Partial<Inputs>, at: number): void {

@@ -88,6 +88,20 @@ describe('assignments while the kubelet starts and stops', () => {
     await becomes('0-7');
   });
 
+  it('no checkpoint: a kubelet that starts and lists nothing yet frees no CPU', async () => {
+    assignments = createWithGrace(2);
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    await kubelet.start();
+    run();
+    await becomes('0-1,4-7');
+    kubelet.pods = {};
+    await eventually(() => /lists no containers/.test(assignments.view().sources.podResources ?? ''), 'an empty list');
+    assert.deepEqual([free(), assignments.view().owned.toString()], ['0-1,4-7', '2-3']);
+    kubelet.pods = { 'ns/vm': { compute: '2-3' } };
+    await eventually(() => assignments.view().sources.podResources === undefined, 'the list is there');
+    assert.equal(free(), '0-1,4-7');
+  });
+
   it('makes no calls while the node is idle', async () => {
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();

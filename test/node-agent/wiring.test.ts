@@ -226,8 +226,10 @@ describe('the barrier before a container starts', () => {
     const duties = createGateDuties(parts, { assignments, vacate: interrupts.vacate, health: undefined });
     start(duties.find(({ name }) => name === 'gate')!);
     await eventually(() => existsSync(gate.socket), 'it listens');
+    const call = gate.call({ conf: GATED });
+    await eventually(() => interrupts.cpus.length > 0, 'the gate asks');
     interrupts.end(new Error('interrupts stay'));
-    const { json } = await gate.call({ conf: GATED });
+    const { json } = await call;
     assert.deepEqual([json()['code'], json()['msg']], [11, 'CPUs 2-3 are not clear yet: interrupts stay']);
     assert.deepEqual(interrupts.cpus, ['2-3']);
   });
