@@ -100,7 +100,8 @@ describe('docs/tasks/install.md, on a real API server', function () {
   });
 
   const run = (command: string) => {
-    const programs = [join(folder, 'bin'), dirname(pathOf('kubectl')), process.env['PATH']].join(':');
+    const { HELM = '' } = process.env;
+    const programs = [join(folder, 'bin'), dirname(pathOf('kubectl')), dirname(HELM), process.env['PATH']].join(':');
     const env = { ...process.env, KUBECONFIG: stage.plane.adminKubeconfig, PATH: programs };
     const line = REPLACED.reduce((text, [pattern, by]) => text.replace(pattern, by), command);
     const { status, stdout, stderr } = spawnSync('bash', ['-o', 'pipefail', '-c', line], {
