@@ -24,6 +24,8 @@ export interface AssignmentsDeps {
 
 /** A kubelet rewrites its checkpoint when it starts, which takes a few seconds if it has no saved state. */
 const CHECKPOINT_GRACE_SECONDS = 30;
+/** Seconds after a change in which a kubelet that lists no pods may still be starting. */
+const STARTING_SECONDS = 30;
 
 const UNREAD: Omit<Inputs, 'online' | 'confirmed' | 'alone'> = {
   checkpoint: { value: undefined, problem: 'cpu_manager_state was not read yet' },
@@ -79,7 +81,8 @@ export class Assignments {
       // The same answer again tells no listener anything, and listeners have work to do.
       if (!isRepeated || !wasConfirmed || this.#emptySince !== undefined)
         this.#update({ podResources: believed }, performance.now());
-      return this.#mode === 'alone' ? 'poll' : verdictOn(reading.value, this.#view);
+      const isStarting = performance.now() - this.#changedAt < STARTING_SECONDS * 1000;
+      return this.#mode === 'alone' ? 'poll' : verdictOn(reading.value, this.#view, isStarting);
     };
     const deps = { client, kubeletDir, socketPath, podsWithCpus, log, onFailure, onReading: onPodResources };
     const source = new PodResourcesSource(deps, guard, signal);
@@ -172,7 +175,11 @@ export class Assignments {
  * When to query the kubelet again. Changes of its files cause queries at once; see `PAUSES` for the others. A kubelet
  * that has just started lists no pods yet, and no file tells when it does.
  */
-export function verdictOn(answer: PodResourcesAnswer | undefined, view: AssignmentsView): AnswerVerdict {
-  if (view.memory === undefined) return 'soon';
+export function verdictOn(
+  answer: PodResourcesAnswer | undefined,
+  view: AssignmentsView,
+  isStarting: boolean,
+): AnswerVerdict {
+  if (view.memory === undefined && isStarting) return 'soon';
   return view.problems.length === 0 || answer?.allocatable.isEmpty === false ? 'later' : 'soon';
 }

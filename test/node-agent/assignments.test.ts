@@ -283,6 +283,10 @@ const view = (holds: readonly string[], problems: readonly string[] = []) => ({
 });
 
 describe('the next query of the kubelet', () => {
+  it('comes later when the kubelet has listed no pods for long', () => {
+    assert.equal(verdictOn(listing([]), { ...view(['3']), memory: undefined }, false), 'later');
+  });
+
   for (const [what, answer, seen, expected] of [
     ['comes soon without an answer', undefined, view([], ['no answer']), 'soon'],
     ['comes soon before the CPU manager has started', listing([], ''), view([], ['no CPUs']), 'soon'],
@@ -291,6 +295,6 @@ describe('the next query of the kubelet', () => {
     ['comes later while no owner has a name', listing(['4']), view(['3?']), 'later'],
     ['comes soon while the kubelet lists no pods yet', listing([]), { ...view(['3']), memory: undefined }, 'soon'],
   ] as const) {
-    it(what, () => assert.equal(verdictOn(answer, seen), expected));
+    it(what, () => assert.equal(verdictOn(answer, seen, true), expected));
   }
 });
