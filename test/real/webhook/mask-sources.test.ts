@@ -7,7 +7,7 @@ const MASK = 'plumbline.dev/cpu-mask';
 const AFFINITY = 'plumbline.dev/numa-affinity';
 const MERGE = 'application/merge-patch+json';
 const GROUP = 'rbac.authorization.k8s.io';
-const MAX_MASK_CHARACTERS = 16_384;
+const MAX_MASK_BYTES = 16_384;
 const TENANT = namespaceOf('tenant');
 
 const VERBS = ['create', 'patch', 'update', 'get'];
@@ -117,7 +117,7 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
   let count = 0;
 
   before(async () => {
-    const long = vmOf('long', '0'.repeat(MAX_MASK_CHARACTERS + 1));
+    const long = vmOf('long', '0'.repeat(MAX_MASK_BYTES + 1));
     installed = await installPolicies({
       users: ['guest', 'owner', 'architect'],
       before: [TENANT, long],
@@ -252,11 +252,11 @@ describe('users who may write the sources of a CPU mask, on a real API server', 
         return owner.create(path, { apiVersion, kind, ...object, metadata: named });
       };
       for (const name of [MASK, AFFINITY]) {
-        it(`${kind}: ${name} may have 16384 characters, and the message does not repeat a longer one`, async () => {
-          await write({ annotations: { [name]: '7'.repeat(MAX_MASK_CHARACTERS) } });
-          const tooLong = write({ annotations: { [name]: '7'.repeat(MAX_MASK_CHARACTERS + 1) } });
+        it(`${kind}: ${name} may have 16384 bytes, and the message does not repeat a longer one`, async () => {
+          await write({ annotations: { [name]: '7'.repeat(MAX_MASK_BYTES) } });
+          const tooLong = write({ annotations: { [name]: '7'.repeat(MAX_MASK_BYTES + 1) } });
           await assert.rejects(tooLong, ({ message }: Error) => {
-            assert.match(message, new RegExp(`annotation ${name} is longer than 16384 characters`));
+            assert.match(message, new RegExp(`annotation ${name} is longer than 16384 bytes`));
             assert.doesNotMatch(message, /777/);
             return message.length < 500;
           });
