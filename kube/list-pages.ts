@@ -15,7 +15,7 @@ const listPage = z.object({
 
 export type ListPage = z.infer<typeof listPage>;
 
-export interface PagesOptions {
+interface PagesOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly path: string;
   readonly query?: RequestOptions['query'];

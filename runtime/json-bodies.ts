@@ -3,7 +3,7 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { ParseError } from '../model/errors.ts';
 import { assertBoundedJson, BodyError, UNCHECKED_BYTES } from './json-bounds.ts';
 
-export interface JsonBodiesOptions {
+interface JsonBodiesOptions {
   readonly maxBodyBytes: number;
   /** Bytes of all bodies until their answer, half of them for one client address. Default 16 MiB. */
   readonly maxBytesInFlight?: number;

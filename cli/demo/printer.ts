@@ -1,7 +1,7 @@
 import { outputWidth, print, printLines } from '../support/output.ts';
 import { joinParts, type Line, paint, wrap } from '../support/terminal.ts';
 
-export interface StepReport {
+interface StepReport {
   readonly step: string;
   readonly succeeded: boolean;
   readonly seconds: number;

@@ -6,7 +6,7 @@ import { until } from './until.ts';
 
 export const DEMO_NAMESPACE = 'demo';
 
-export interface DemoVm {
+interface DemoVm {
   readonly name: string;
   readonly annotated: boolean;
   readonly network?: string;

@@ -14,7 +14,7 @@ import { readIfAllowed, readOne, undefinedIfForbidden } from '../support/lists.t
 import type { PodPort } from './port-forward.ts';
 
 /** The extender's response, or why there is none: text that follows `because`. */
-export type ExtenderResponse =
+type ExtenderResponse =
   | { readonly answer: unknown }
   | { readonly missing: 'absent' | 'forbidden'; readonly why: string }
   | SilentExtender;

@@ -4,7 +4,7 @@ import { constants, createGzip, type Gzip } from 'node:zlib';
 import { WIRE_VERSION } from '../data/wire.ts';
 import { endRecord, type Feed } from './feed.ts';
 
-export interface StreamOptions {
+interface StreamOptions {
   readonly feed: Pick<Feed, 'records' | 'complete' | 'watch'>;
   readonly response: ServerResponse;
   /** Whether the client accepts gzip, which reduces a snapshot of 5,000 nodes to a tenth. */

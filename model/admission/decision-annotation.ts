@@ -7,7 +7,7 @@ import type { ResolvedNetwork } from '../networks/resolve.ts';
 import { formatPreferences, type PlacementPreferences } from '../placement/preferences.ts';
 import type { MetaShape } from '../shapes.ts';
 
-export interface DecisionText {
+interface DecisionText {
   /** Final CPUs by container; empty if Plumbline is responsible for none. */
   readonly cpus: Readonly<Record<string, number>>;
   readonly threadsPerCore: number | undefined;

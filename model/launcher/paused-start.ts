@@ -35,7 +35,7 @@ export interface PinningReport {
   readonly message?: string | undefined;
 }
 
-export type StartStep =
+type StartStep =
   | { readonly do: 'nothing' }
   | { readonly do: 'wait' }
   | { readonly do: 'record'; readonly record: PausedStart }

@@ -10,7 +10,7 @@ import { type GuestTopology, guestTopology, pinnedCpus } from './cpus.ts';
  * numbered from the count of vCPUs on.
  */
 
-export interface LauncherPinRequest {
+interface LauncherPinRequest {
   readonly cpuset: Iterable<number>;
   readonly cells: LauncherCells;
   readonly guest: GuestTopology;
@@ -22,7 +22,7 @@ export interface LauncherPinRequest {
   readonly emulator?: number;
 }
 
-export interface LauncherPins {
+interface LauncherPins {
   readonly vcpus: readonly number[];
   readonly ioThreads: readonly number[];
   readonly emulator: readonly number[];

@@ -23,7 +23,7 @@ export interface NetworkInterface {
   readonly ref: NetworkRef | undefined;
 }
 
-export interface InterfaceSources {
+interface InterfaceSources {
   readonly namespace: string;
   /** Absent at the admission of a VM or VMI, which has no pod yet. */
   readonly pod?:

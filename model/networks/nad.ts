@@ -2,7 +2,7 @@ import { NAD_PHYSNET_ANNOTATION } from '../names.ts';
 import { mainPlugin, type NadRefusal, type Plugin, refusalOf } from './cni-config.ts';
 import type { NetworkContext } from './context.ts';
 
-export interface NadShape {
+interface NadShape {
   readonly metadata: {
     readonly name?: string | undefined;
     readonly namespace?: string | undefined;

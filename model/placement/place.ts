@@ -22,7 +22,7 @@ import { givesTwice, type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
 import { scoreOf } from './score.ts';
 
-export type Placement =
+type Placement =
   | {
       readonly outcome: 'admitted';
       /** If it admits the pods in flight first. */

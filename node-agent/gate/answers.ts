@@ -25,7 +25,7 @@ interface GatePolicy {
   readonly exempt: readonly string[];
 }
 
-export interface AnswersDeps {
+interface AnswersDeps {
   readonly policy: GatePolicy;
   /** Undefined where the node has no DPU. */
   readonly dpu: () => DpuWord | undefined;

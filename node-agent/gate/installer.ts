@@ -29,7 +29,7 @@ export interface GatePlaces {
   readonly confDir: string;
 }
 
-export interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metrics'> {
+interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metrics'> {
   readonly shim: string;
   /** Seconds between two writes; default 1. */
   readonly pace?: number;

@@ -25,7 +25,7 @@ const LIMITS = {
   questionWithin: 2,
 };
 
-export interface GateServerDeps {
+interface GateServerDeps {
   readonly socketPath: string;
   /** Answers a request. An exception closes the connection, and the shim uses the state file. */
   readonly answer: (question: Question, asker: GateCaller) => void | Promise<void>;

@@ -25,7 +25,7 @@ import { findManagers, IRQBALANCE, type Manager, type ManagersDeps } from './man
 import { Mover } from './mover.ts';
 import type { Originals } from './originals.ts';
 
-export interface InterruptMovesDeps extends KnobDeps, ManagersDeps, Omit<Services, 'client'> {
+interface InterruptMovesDeps extends KnobDeps, ManagersDeps, Omit<Services, 'client'> {
   /** Whether to move work; otherwise what an earlier agent moved is moved back. */
   readonly isMoving: boolean;
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;

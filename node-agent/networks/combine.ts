@@ -49,7 +49,7 @@ export const UNKNOWN_NETWORKS: NetworksView = {
   unpolled: [],
 };
 
-export interface NetworkSources {
+interface NetworkSources {
   readonly host: Host;
   readonly map: MapInUse;
   /** The last discovery; undefined where there is no switch, or the agent has never reached it. */

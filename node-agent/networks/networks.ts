@@ -23,7 +23,7 @@ const REST_FACTOR = 10;
 /** Seconds between searches for what `NicWatch` does not see: drivers, addresses, members of bonds elsewhere. */
 const CHECK_SECONDS = 30;
 
-export interface NetworksDeps {
+interface NetworksDeps {
   readonly sysfsRoot: string;
   readonly host: () => Promise<Host>;
   /** Calls the listener when the host may have changed. @returns a function that ends the subscription */

@@ -16,7 +16,7 @@ import { AffinityReporting, type ReportingDeps } from './reporting.ts';
 import { Targets, type TargetsDeps } from './targets.ts';
 import type { VirtualSwitch } from './virtual-switch.ts';
 
-export interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
+interface OvsAffinityDeps extends OvsProcessesDeps, TargetsDeps, ReportingDeps {
   readonly enablerFile: string;
   /** Seconds between periodic checks. If nothing changed, a check changes nothing and makes few system calls. */
   readonly checkInterval: number;

@@ -26,7 +26,7 @@ const schema = z.object({
   ),
 });
 
-export interface SavedProcess extends OvsProcess {
+interface SavedProcess extends OvsProcess {
   readonly originalMasks: OriginalMasks;
 }
 

@@ -17,7 +17,7 @@ const pinnedGuest = z.object({
 });
 const schema = z.object({ bootId: z.string(), guests: z.array(pinnedGuest) });
 
-export type PinnedGuest = Readonly<z.infer<typeof pinnedGuest>>;
+type PinnedGuest = Readonly<z.infer<typeof pinnedGuest>>;
 export type PinnedScope = PinnedGuest['scope'];
 type Guests = ReadonlyMap<string, PinnedGuest>;
 

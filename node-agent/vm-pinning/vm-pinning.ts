@@ -16,7 +16,7 @@ const PASS_REST_FACTOR = 3;
 /** Milliseconds between passes while a VM with a mask is starting: without a paused start the guest runs at once. */
 const STARTING_POLL_MILLISECONDS = 100;
 
-export interface VmPinningDeps extends LauncherPinningParts, Omit<Services, 'client'> {
+interface VmPinningDeps extends LauncherPinningParts, Omit<Services, 'client'> {
   readonly launchers: Pick<Reflector<Launcher | undefined>, 'items' | 'run'>;
   readonly record: Pick<PinRecord, keyof PinRecord>;
   /** Calls the listener when a launcher has changed. @returns a function that ends the subscription */

@@ -22,7 +22,7 @@ import type { Components } from './schema-check.ts';
 import { Store } from './store.ts';
 import { createWebhookClient, type ServiceResolver, type WebhookClient } from './webhook-client.ts';
 
-export interface ApiServerOptions {
+interface ApiServerOptions {
   /** The user of each bearer token. More can be added while the server runs. */
   readonly tokens?: Readonly<Record<string, User>>;
   /** Finds the address of a webhook's Service. Default: no Service has one. */

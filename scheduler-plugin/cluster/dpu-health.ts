@@ -41,7 +41,7 @@ export interface DpuNode {
   readonly dpuReady: string | undefined;
 }
 
-export interface DpuHealthOptions {
+interface DpuHealthOptions {
   readonly client: KubeClient;
   readonly namespace: string;
   /** Whether a DPU counts as alive while the API server does not answer. */

@@ -51,7 +51,7 @@ export interface ClusterNode {
   readonly reservedCpus: number;
 }
 
-export type NodeFlag = 'exists' | 'dpuHost' | 'dpuDead' | 'draCpu' | 'stale' | 'agentRenewed' | 'quarantined';
+type NodeFlag = 'exists' | 'dpuHost' | 'dpuDead' | 'draCpu' | 'stale' | 'agentRenewed' | 'quarantined';
 
 /** Of a node that exists, is fresh, and does not contradict its Node. */
 export function trustedShape({ shape, stale, quarantined }: ClusterNode): NodeShape | undefined {

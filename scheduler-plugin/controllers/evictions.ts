@@ -11,7 +11,7 @@ import { FairQueue } from './fair-queue.ts';
 
 type EvictionPolicy = 'evict' | 'hold';
 
-export interface EvictionReason {
+interface EvictionReason {
   readonly reason: 'DPUNotReady' | 'AllocationRefused' | 'PlaceLost';
   readonly text: string;
 }
@@ -183,7 +183,7 @@ export class Retries {
   }
 }
 
-export interface StartFacts {
+interface StartFacts {
   readonly state: Pick<ClusterState, 'startingOn' | 'hostRefusals' | 'lostPlaces'>;
   readonly dpuHealth: Pick<DpuMonitor, 'verdict' | 'isDpuHost'>;
 }

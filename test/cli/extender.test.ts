@@ -4,10 +4,12 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { KubeConfig } from '@kubernetes/client-node';
 import { WebSocketServer } from 'ws';
-import { askInCluster, type ExtenderResponse } from '../../cli/extender/ask.ts';
+import { askInCluster } from '../../cli/extender/ask.ts';
 import { type KubeClient, KubeError } from '../../kube/client.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { eventually } from '../support/eventually.ts';
+
+type ExtenderResponse = Awaited<ReturnType<typeof askInCluster>>;
 
 const PROTOCOL = 'v4.channel.k8s.io';
 const HOLDER = 'plumbline-scheduler-7d9f8-x2x4z_d0330f3f-eaf2-4fbe-8f41-97b5e8dc94df';

@@ -5,7 +5,7 @@ import { stringify } from 'yaml';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
-import { ApiServer, type ApiServerOptions } from '../../sandbox/api-server/server.ts';
+import { ApiServer } from '../../sandbox/api-server/server.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 
 export interface ApiFixture {
@@ -29,7 +29,7 @@ export function kubeconfigText(cluster: object, user: object): string {
 }
 
 /** A sandbox API server and a client of it. */
-export async function startApi(options: ApiServerOptions = {}): Promise<ApiFixture> {
+export async function startApi(options: ConstructorParameters<typeof ApiServer>[0] = {}): Promise<ApiFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'plumbline-kube-'));
   const server = new ApiServer({
     tokens: { [TOKEN]: { username: 'admin', groups: ['system:masters'] } },

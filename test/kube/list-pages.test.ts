@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { KubeError, type RequestOptions } from '../../kube/client.ts';
-import { type PagesOptions, pagesOf } from '../../kube/list-pages.ts';
+import { pagesOf } from '../../kube/list-pages.ts';
+
+type PagesOptions = Parameters<typeof pagesOf>[0];
 
 const MIB = 1024 * 1024;
 /** A list of objects with these sizes, which answers like the API server and records all requests. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
-import { type InterfaceSources, interfacesOf, parseAffinities } from '../../model/networks/interfaces.ts';
+import { interfacesOf, parseAffinities } from '../../model/networks/interfaces.ts';
 import { nadFacts } from '../../model/networks/nad.ts';
 import { type NodeReach, outOfReach, reachFinding } from '../../model/networks/reach.ts';
 import { resolveNetworks } from '../../model/networks/resolve.ts';
@@ -37,7 +37,7 @@ interface Setting {
   readonly annotation?: string;
   readonly preferences?: Record<string, string>;
   readonly exclusive?: boolean;
-  readonly primary?: InterfaceSources['primary'];
+  readonly primary?: Parameters<typeof interfacesOf>[0]['primary'];
 }
 function resolve({ networks, annotation, preferences = {}, exclusive = true, primary }: Setting) {
   const interfaces = interfacesOf({

@@ -13,7 +13,7 @@ import {
   parseNetworkMapText,
   readNetworkMap,
 } from '../../node-agent/networks/map-source.ts';
-import { Networks, type NetworksDeps } from '../../node-agent/networks/networks.ts';
+import { Networks } from '../../node-agent/networks/networks.ts';
 import { NicWatch } from '../../node-agent/networks/nic-watch.ts';
 import { switchConfig } from '../../node-agent/networks/switch-config.ts';
 import { createSysfsTree, type SysfsTree } from '../hardware/sysfs-tree.ts';
@@ -156,7 +156,7 @@ describe('the duty that follows networks', () => {
   const start = useDuties();
 
   /** Without Open vSwitch; its last good map is kept below the root. */
-  const follow = (root: string, more: Partial<NetworksDeps>) => {
+  const follow = (root: string, more: Partial<ConstructorParameters<typeof Networks>[0]>) => {
     const networks = new Networks({
       sysfsRoot: root,
       host: async () => host,

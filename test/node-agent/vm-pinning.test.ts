@@ -9,10 +9,12 @@ import { CgroupTree } from '../../node-agent/processes/cgroup-tree.ts';
 import { UnreadableError } from '../../node-agent/processes/readable.ts';
 import { LauncherChecks, LauncherPinning, type NodeCpus } from '../../node-agent/vm-pinning/launcher-pinning.ts';
 import type { Launcher } from '../../node-agent/vm-pinning/launchers.ts';
-import { type PinnedGuest, PinRecord } from '../../node-agent/vm-pinning/pins-file.ts';
+import { PinRecord } from '../../node-agent/vm-pinning/pins-file.ts';
 import { startVirtualTime } from '../support/virtual-time.ts';
 import { eventually, recordingLogger, set, tempDirectories, useDuties } from './support.ts';
 import { createScene, launcherPod, type PretendVm } from './vm-pinning/stage.ts';
+
+type PinnedGuest = Parameters<PinRecord['save']>[0];
 
 const temp = tempDirectories();
 const vcpusOf = (vm: PretendVm, count: number) => Array.from({ length: count }, (_, i) => vm.allowed(`CPU ${i}/KVM`));

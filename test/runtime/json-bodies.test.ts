@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import express, { type ErrorRequestHandler } from 'express';
 import { HttpServer } from '../../runtime/http-server.ts';
-import { JsonBodies, type JsonBodiesOptions } from '../../runtime/json-bodies.ts';
+import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { BodyError } from '../../runtime/json-bounds.ts';
 import { eventually } from '../support/eventually.ts';
 import { silent } from '../support/logger.ts';
@@ -26,7 +26,7 @@ describe('JSON bodies', () => {
   const serve = async ({
     connections = 256,
     ...limits
-  }: Partial<JsonBodiesOptions> & { connections?: number } = {}) => {
+  }: Partial<ConstructorParameters<typeof JsonBodies>[0]> & { connections?: number } = {}) => {
     bodies = new JsonBodies({ maxBodyBytes: 7 * MIB, ...limits });
     statuses = [];
     work = Promise.resolve();

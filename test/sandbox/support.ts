@@ -12,9 +12,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { ApiServer, type ApiServerOptions } from '../../sandbox/api-server/server.ts';
+import { ApiServer } from '../../sandbox/api-server/server.ts';
 import type { CertificateAuthority } from '../../sandbox/certificates.ts';
 import type { JsonRecord, KubeObject } from '../../sandbox/objects.ts';
+
+type ApiServerOptions = ConstructorParameters<typeof ApiServer>[0];
 
 export const TOKEN = 'admin-token';
 export const PODS = '/api/v1/namespaces/default/pods';

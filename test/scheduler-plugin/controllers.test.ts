@@ -2,14 +2,10 @@ import assert from 'node:assert/strict';
 import type { Pod } from '../../kube/resources.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import type { PodView } from '../../scheduler-plugin/cluster/pod-view.ts';
-import {
-  type EvictionReason,
-  placeLostText,
-  type StartFacts,
-  stuckPodOf,
-  whyStuck,
-} from '../../scheduler-plugin/controllers/evictions.ts';
+import { type Evictions, placeLostText, stuckPodOf, whyStuck } from '../../scheduler-plugin/controllers/evictions.ts';
 import { extenderOf, onNode, owned, podOf, statusOf, viewOf, withUid } from './extender-fixture.ts';
+
+type EvictionReason = Parameters<Evictions['consider']>[1];
 
 const startOf = (uid: string, { hostNetwork = false, version = '1' } = {}): PodView => {
   const pod = withUid(podOf('4'), uid, { resourceVersion: version });
@@ -25,7 +21,7 @@ interface Scene {
 }
 function stuckOf({ starting = [], refusal, lost = [], isHost = true, verdict = DEAD }: Scene) {
   const asked: string[] = [];
-  const facts: StartFacts = {
+  const facts: Parameters<typeof whyStuck>[1] = {
     state: {
       startingOn: (node) => (node === 'n1' ? [...starting] : []),
       hostRefusals: { of: (node: string) => (node === 'n1' ? refusal : undefined) } as never,

@@ -2,13 +2,14 @@ import { EVEN_PARITY_ANNOTATION, type GuestTopology } from '../../model/launcher
 import {
   type LauncherCells,
   LauncherPinError,
-  type LauncherPinRequest,
   launcherPinRequest,
   launcherPins,
   PinPool,
 } from '../../model/launcher/pins.ts';
 import type { VmiShape } from '../../model/shapes.ts';
 import { type Adapter, collect, differs, type Verdict } from './outcome.ts';
+
+type LauncherPinRequest = Parameters<typeof launcherPins>[0];
 
 interface PinCase {
   readonly name: string;

@@ -8,8 +8,10 @@ import {
   parseBridgeMappings,
   physnetsByBridge,
 } from '../../model/networks/context.ts';
-import { classifyNad, type NadShape, type NetworkClass, nadFacts } from '../../model/networks/nad.ts';
+import { classifyNad, type NetworkClass, nadFacts } from '../../model/networks/nad.ts';
 import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
+
+type NadShape = Parameters<typeof nadFacts>[0];
 
 interface Vectors {
   readonly context: {

@@ -7,7 +7,7 @@ import { DECISION_ANNOTATION } from '../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../model/networks/nad.ts';
 import type { ClusterView } from '../../webhook/cluster/cluster-view.ts';
-import { createPodMutation, createPodValidation, type MutatePodOptions } from '../../webhook/pods/mutate-pod.ts';
+import { createPodMutation, createPodValidation } from '../../webhook/pods/mutate-pod.ts';
 import {
   type AdmissionAnswer,
   type AdmissionRequest,
@@ -16,10 +16,11 @@ import {
   outcomeOf,
   type Review,
   ReviewError,
-  type ReviewOutcome,
 } from '../../webhook/review/admission-review.ts';
 import { silent } from '../support/logger.ts';
 import { vector } from '../support/vectors.ts';
+
+type MutatePodOptions = Parameters<typeof createPodMutation>[0];
 
 export { localnet } from '../model/admission/fixture.ts';
 
@@ -170,7 +171,7 @@ export function computeCpus(pod: TestPod): { request: string | undefined; limit:
 export async function answerReview(
   body: Uint8Array,
   review: Review,
-): Promise<{ body: string; outcome: ReviewOutcome }> {
+): Promise<{ body: string; outcome: ReturnType<typeof outcomeOf> }> {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));

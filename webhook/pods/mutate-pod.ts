@@ -11,7 +11,7 @@ import type { WebhookLogger } from '../telemetry/log-messages.ts';
 import { type GatherOptions, gather, podUnderReview, type SchedulerRoute, schedulerFactsOf } from './gather.ts';
 import { patchFor, type RawPod } from './patch.ts';
 
-export interface MutatePodOptions extends GatherOptions {
+interface MutatePodOptions extends GatherOptions {
   readonly log: Pick<WebhookLogger, 'info' | 'warn'>;
 }
 

@@ -38,7 +38,7 @@ export class ReviewError extends PlumblineError {
   }
 }
 
-export type ReviewOutcome = 'patched' | 'unchanged' | 'denied';
+type ReviewOutcome = 'patched' | 'unchanged' | 'denied';
 
 export function outcomeOf(answer: AdmissionAnswer): ReviewOutcome {
   if (!answer.allowed) return 'denied';

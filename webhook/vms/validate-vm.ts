@@ -15,7 +15,7 @@ import { type AdmissionAnswer, type AdmissionRequest, type Review, refused } fro
 import { maskWarnings, reviewNetworks } from './vm-findings.ts';
 import { type ReadTemplate, readTemplate } from './vm-template.ts';
 
-export interface VmValidationOptions extends Settings, ClusterFactsOptions {
+interface VmValidationOptions extends Settings, ClusterFactsOptions {
   readonly route: Pick<SchedulerFacts, 'schedulerName'>;
 }
 

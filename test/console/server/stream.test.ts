@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { EventStream, type StreamOptions } from '../../../console/server/stream.ts';
+import { EventStream } from '../../../console/server/stream.ts';
 import { listenOnLoopback } from '../../real/processes.ts';
 import { type Listener, listen } from '../support.ts';
 
@@ -43,7 +43,7 @@ describe('the stream to a page', () => {
   let responses: ServerResponse[];
   const clients: Listener[] = [];
   const serve = async (
-    feed: StreamOptions['feed'],
+    feed: ConstructorParameters<typeof EventStream>[0]['feed'],
     options: { gzip?: boolean; beat?: number; patience?: number } = {},
   ) => {
     responses = [];

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
-import type { DemoVm } from '../../../cli/demo/vms.ts';
+import type { createVm } from '../../../cli/demo/vms.ts';
 import { NAMESPACE, SCHEDULER, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import {
   CUSTOM_RESOURCE_DEFINITIONS,
@@ -34,7 +34,7 @@ export interface Break {
   /** The first line of `status`. */
   readonly status?: RegExp;
   /** The first line of `explain` about a VM that is created after the break, or runs before it. */
-  readonly vm?: DemoVm & { readonly runsBefore?: true };
+  readonly vm?: Parameters<typeof createVm>[1] & { readonly runsBefore?: true };
   readonly explain?: RegExp;
   /** A finding, as `area: what`. */
   readonly doctor?: RegExp;

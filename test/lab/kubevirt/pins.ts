@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import { type LauncherPins, launcherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
+import { launcherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
 import { launcherCells } from '../../../model/launcher/qemu-threads.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import type { Machine } from './virtual-machine.ts';
@@ -13,7 +13,7 @@ export async function launcherCpus(scene: Scene, machine: Machine): Promise<CpuS
 }
 
 /** The prediction of model/launcher: the CPU of each vCPU, and of the emulator. */
-export async function predictedPins(scene: Scene, machine: Machine): Promise<LauncherPins> {
+export async function predictedPins(scene: Scene, machine: Machine): Promise<ReturnType<typeof launcherPins>> {
   const host = createHost(await scene.report());
   return launcherPins(launcherPinRequest(await machine.vmi(), await launcherCpus(scene, machine), launcherCells(host)));
 }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import {
-  type DecisionText,
   decidedOf,
   decisionText,
   inWords,
@@ -16,6 +15,8 @@ import { NETWORKS_ANNOTATION, refText } from '../../../model/networks/attachment
 import type { NadFacts } from '../../../model/networks/nad.ts';
 import type { ResolvedNetwork } from '../../../model/networks/resolve.ts';
 import { brief, cluster, kind, localnet } from './fixture.ts';
+
+type DecisionText = Parameters<typeof decisionText>[0];
 
 const EAST = 'physnet.plumbline.dev/east';
 /** A pod with CPUs of its own and these values of the annotations. */

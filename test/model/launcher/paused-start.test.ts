@@ -10,10 +10,11 @@ import {
   parsePausedStart,
   pausesAtStart,
   type StartingVmi,
-  type StartStep,
 } from '../../../model/launcher/paused-start.ts';
 import type { VmiShape } from '../../../model/shapes.ts';
 import { collectGarbage, leastProcessorTime } from '../../support/processor-time.ts';
+
+type StartStep = ReturnType<typeof nextStep>;
 
 const MASK = 'plumbline.dev/cpu-mask';
 const START = 'plumbline.dev/cpu-mask-start';

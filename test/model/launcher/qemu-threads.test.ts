@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
-import { LauncherPinError, type LauncherPinRequest, launcherPins } from '../../../model/launcher/pins.ts';
+import { LauncherPinError, launcherPins } from '../../../model/launcher/pins.ts';
 import { housekeeping, ioThreadPins, launcherCells, qemuThreadRole } from '../../../model/launcher/qemu-threads.ts';
 
 /** 4 cores of 2 threads in each of two NUMA nodes: CPUs n and n + 8 form a core. */
@@ -106,7 +106,7 @@ const cells = launcherCells(
     cores: Array.from({ length: 8 }, (_, n) => `${n},${n + 8}`),
   }),
 );
-function pins(cpuset: string, cores: number, threads: number, more: Partial<LauncherPinRequest> = {}) {
+function pins(cpuset: string, cores: number, threads: number, more: Partial<Parameters<typeof launcherPins>[0]> = {}) {
   const guest = { sockets: 1, cores, threads };
   return launcherPins({ cpuset: CpuSet.parse(cpuset), cells, guest, strict: false, ...more });
 }

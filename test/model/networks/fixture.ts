@@ -1,5 +1,5 @@
 import type { Finding } from '../../../model/errors.ts';
-import type { NadShape } from '../../../model/networks/nad.ts';
+import type { nadFacts } from '../../../model/networks/nad.ts';
 import type { ResolvedNetwork } from '../../../model/networks/resolve.ts';
 
 export const EAST = 'physnet.plumbline.dev/east';
@@ -27,7 +27,7 @@ export const TUNNEL: ResolvedNetwork = {
 export const BRIDGE: ResolvedNetwork = { ...TUNNEL, kind: 'none', name: 'net3', network: 'ns/bridge' };
 
 /** A definition with this configuration. */
-export function nad(config: unknown, annotations?: Readonly<Record<string, string>>): NadShape {
+export function nad(config: unknown, annotations?: Readonly<Record<string, string>>): Parameters<typeof nadFacts>[0] {
   return {
     metadata: annotations ? { annotations } : {},
     spec: { config: typeof config === 'string' ? config : JSON.stringify(config) },

@@ -7,10 +7,10 @@ import {
   parseRef,
   refText,
 } from '../../../model/networks/attachments.ts';
-import { type InterfaceSources, interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
+import { interfacesOf, parseAffinities } from '../../../model/networks/interfaces.ts';
 import type { VmiShape } from '../../../model/shapes.ts';
 
-const names = (sources: Omit<InterfaceSources, 'namespace'>, namespace = 'ns') =>
+const names = (sources: Omit<Parameters<typeof interfacesOf>[0], 'namespace'>, namespace = 'ns') =>
   interfacesOf({ namespace, ...sources }).map(({ name, ref }) => `${name}=${ref ? refText(ref) : 'pod'}`);
 const podOn = (networks: string, more: Record<string, string> = {}) => ({
   metadata: { annotations: { [NETWORKS_ANNOTATION]: networks, ...more } },

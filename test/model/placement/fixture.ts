@@ -7,7 +7,7 @@ import {
   type PlacementNeeds,
   preparedHost,
 } from '../../../model/placement/needs.ts';
-import { type Placement, placeOnFit } from '../../../model/placement/place.ts';
+import { placeOnFit } from '../../../model/placement/place.ts';
 import type { RefusalReason } from '../../../model/placement/refusal.ts';
 import { unfitShape } from '../../../model/placement/verdict.ts';
 import { container, pod } from '../kubelet/fixture.ts';
@@ -63,7 +63,11 @@ export function needs(
 }
 
 /** The extender's two steps for a node: its hardware and configuration, then the prediction of its kubelet. */
-export function place(wanted: PlacementNeeds, host: PlacementHost, assumed: readonly PlacementNeeds[] = []): Placement {
+export function place(
+  wanted: PlacementNeeds,
+  host: PlacementHost,
+  assumed: readonly PlacementNeeds[] = [],
+): ReturnType<typeof placeOnFit> {
   const unfit = unfitShape(wanted, host, 'count-check');
   if (unfit === undefined) return placeOnFit(wanted, host, assumed);
   const { kind, text, detail } = unfit;

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import type { HostReport } from '../../../model/kubelet/host-report.ts';
 import type { PlacementNeeds } from '../../../model/placement/needs.ts';
-import { lostPlaces, type Placement, placeOnFit } from '../../../model/placement/place.ts';
+import { lostPlaces, placeOnFit } from '../../../model/placement/place.ts';
 import { type TriedChanges, tryChanges } from '../../../model/placement/tried-changes.ts';
 import { judgeHost } from '../../../model/placement/verdict.ts';
 import { needs, node, physnet, place, REPORT, TUNNEL } from './fixture.ts';
+
+type Placement = ReturnType<typeof placeOnFit>;
 
 /** Half of a core of each of four NUMA nodes is reserved, and whole cores are distributed. */
 const HANGING: Partial<HostReport> = {

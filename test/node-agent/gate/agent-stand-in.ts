@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { type AnswersDeps, GateAnswers } from '../../../node-agent/gate/answers.ts';
+import { GateAnswers } from '../../../node-agent/gate/answers.ts';
 import { GateServer } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, testMetrics } from '../support.ts';
 
@@ -11,7 +11,10 @@ export const READY: DpuWord = { ready: true, reason: 'its lease was renewed' };
 export const DEAD: DpuWord = { ready: false, reason: 'its lease ovn-dpu-a was last renewed 41 s ago' };
 
 /** The agent's real side of the gate. The test controls the DPU, Open vSwitch and the kubelet. */
-export async function startGateAgent(socketPath: string, policy: Partial<AnswersDeps['policy']> = {}) {
+export async function startGateAgent(
+  socketPath: string,
+  policy: Partial<ConstructorParameters<typeof GateAnswers>[0]['policy']> = {},
+) {
   const stopping = new AbortController();
   const logged = recordingLogger();
   const agent = {

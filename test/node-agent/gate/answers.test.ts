@@ -6,11 +6,13 @@ import type { CniPod, DpuWord } from '../../../model/cni/decide.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { Assignments } from '../../../node-agent/assignments/assignments.ts';
 import { cpusOfPod } from '../../../node-agent/assignments/view.ts';
-import { type AnswersDeps, DeviceQuestions, GateAnswers } from '../../../node-agent/gate/answers.ts';
+import { DeviceQuestions, GateAnswers } from '../../../node-agent/gate/answers.ts';
 import type { Question } from '../../../node-agent/gate/protocol.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger, replaceFile, tempDirectories, turns, useDuties } from '../support.ts';
+
+type AnswersDeps = ConstructorParameters<typeof GateAnswers>[0];
 
 const READY: DpuWord = { ready: true, reason: 'renewed' };
 const DEAD: DpuWord = { ready: false, reason: 'not renewed' };

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { GateInstaller, gateProgram, type InstallerDeps, removeGate } from '../../../node-agent/gate/installer.ts';
+import { GateInstaller, gateProgram, removeGate } from '../../../node-agent/gate/installer.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, testMetrics, useDuties } from '../support.ts';
 
 const OVN = { cniVersion: '1.1.0', name: 'ovn-kubernetes', type: 'ovn-k8s-cni-overlay' };
@@ -37,7 +37,7 @@ describe('the gate’s installer', () => {
     metrics = testMetrics();
   });
 
-  const run = (more: Partial<InstallerDeps> = {}) => {
+  const run = (more: Partial<ConstructorParameters<typeof GateInstaller>[0]> = {}) => {
     stop = start(new GateInstaller({ ...places, shim, log: logged.log, metrics, pace: 0, ...more }));
   };
   const conf = (name: string) => join(places.confDir, name);

@@ -4,8 +4,10 @@ import { createConnection, createServer, Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import { mock } from 'node:test';
 import { denial, ProtocolError, QuestionReader } from '../../../node-agent/gate/protocol.ts';
-import { type GateCaller, GateServer, type GateServerDeps } from '../../../node-agent/gate/server.ts';
+import { type GateCaller, GateServer } from '../../../node-agent/gate/server.ts';
 import { eventually, recordingLogger, replaceFile, tempDirectories, useDuties } from '../support.ts';
+
+type GateServerDeps = ConstructorParameters<typeof GateServer>[0];
 
 const question = () => Buffer.from('plumbline-gate/1 ADD 16 2\nCNI_IFNAME=eth0\0{}');
 

@@ -4,7 +4,7 @@ import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { Irqbalance } from '../../../node-agent/interrupts/irqbalance.ts';
 import type { KernelIo } from '../../../node-agent/interrupts/knobs.ts';
-import { InterruptMoves, type InterruptMovesDeps } from '../../../node-agent/interrupts/moves.ts';
+import { InterruptMoves } from '../../../node-agent/interrupts/moves.ts';
 import { Originals } from '../../../node-agent/interrupts/originals.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
@@ -135,7 +135,9 @@ export function createStage(stateFile: string) {
   let changed = () => {};
   let moves: InterruptMoves | undefined;
 
-  const start = async (changes: Partial<InterruptMovesDeps> & { bootId?: string } = {}) => {
+  const start = async (
+    changes: Partial<ConstructorParameters<typeof InterruptMoves>[0]> & { bootId?: string } = {},
+  ) => {
     stop = new AbortController();
     const { bootId = 'boot-1', ...deps } = changes;
     const originals = new Originals({ path: stateFile, bootId, log: logged.log });

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
-import {
-  combineNetworks,
-  type NetworkSources,
-  type NetworksView,
-  NO_NETWORKS,
-} from '../../../node-agent/networks/combine.ts';
+import { combineNetworks, type NetworksView, NO_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-memory.ts';
 import { twoCells as host, set } from '../support.ts';
+
+type NetworkSources = Parameters<typeof combineNetworks>[0];
 
 const networks = (physnets: Record<string, string>, tunnel?: string): NodeNetworks => ({
   physnets: new Map(Object.entries(physnets).map(([name, cells]) => [name, set(cells)])),

@@ -4,12 +4,14 @@ import type { EventRecorder, EventText } from '../../../kube/events.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createAffinity, SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import type { OvsAffinityDeps } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
+import type { OvsAffinity } from '../../../node-agent/ovs-affinity/ovs-affinity.ts';
 import { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { AffinityEvents } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { bootId, procThreads } from '../../../node-agent/processes/proc.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { set, testMetrics } from '../support.ts';
+
+type OvsAffinityDeps = ConstructorParameters<typeof OvsAffinity>[0];
 
 /** The online CPUs of this machine. */
 export const machine = (): CpuSet => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));

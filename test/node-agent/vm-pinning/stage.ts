@@ -8,8 +8,10 @@ import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignme
 import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import { PinRecord } from '../../../node-agent/vm-pinning/pins-file.ts';
-import { VmPinning, type VmPinningDeps } from '../../../node-agent/vm-pinning/vm-pinning.ts';
+import { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
 import { recordingLogger, testMetrics } from '../support.ts';
+
+type VmPinningDeps = ConstructorParameters<typeof VmPinning>[0];
 
 /** The cgroup of a container below the mount, as a kubelet with the systemd driver creates it. */
 function containerPath(uid: string, id: string): string {

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { runDemo } from '../../../cli/demo/demo.ts';
-import type { Printer, StepReport } from '../../../cli/demo/printer.ts';
+import type { Printer } from '../../../cli/demo/printer.ts';
 import { fitErrorMessage } from '../../../sandbox/scheduler/decision.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { onControlPlane } from '../control-plane.ts';
 import { createRealCluster } from './real-cluster.ts';
+
+type StepReport = Parameters<Printer['step']>[0];
 
 /** Keeps what the steps came to, and shows nothing. */
 function recorder(): Printer & { readonly reports: readonly StepReport[] } {

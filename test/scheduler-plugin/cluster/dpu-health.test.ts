@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
-import { type DpuHealthOptions, DpuMonitor } from '../../../scheduler-plugin/cluster/dpu-health.ts';
+import { DpuMonitor } from '../../../scheduler-plugin/cluster/dpu-health.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
 describe('the DPU health in the extender', () => {
@@ -34,7 +34,7 @@ describe('the DPU health in the extender', () => {
       proof,
       nodes: {
         get: (node: string) => ({ uid: uids.get(node), dpuHost: hosts.has(node), dpuReady: recorded.get(node) }),
-      } as unknown as DpuHealthOptions['nodes'],
+      } as unknown as ConstructorParameters<typeof DpuMonitor>[0]['nodes'],
       log: recordingLogger().log,
       nowSeconds: () => state.now,
     });

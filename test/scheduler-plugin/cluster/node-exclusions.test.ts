@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import type { Pod } from '../../../kube/resources.ts';
-import { Fleet, type NodeFlag, reportsPod } from '../../../scheduler-plugin/cluster/fleet.ts';
+import { Fleet, reportsPod } from '../../../scheduler-plugin/cluster/fleet.ts';
 import { type ExtenderUnderTest, extenderOf, onNode, owned, podOf, statusOf, withUid } from '../extender-fixture.ts';
 
 const four = (uid: string) => withUid(podOf('4'), uid);
@@ -125,7 +125,14 @@ describe('a node whose kubelet rejected a pod that was predicted to fit', () => 
   });
 });
 
-const FLAGS: readonly NodeFlag[] = ['exists', 'dpuHost', 'dpuDead', 'draCpu', 'stale', 'quarantined'];
+const FLAGS: readonly Parameters<Fleet['set']>[1][] = [
+  'exists',
+  'dpuHost',
+  'dpuDead',
+  'draCpu',
+  'stale',
+  'quarantined',
+];
 function fleetOf(nodes: Readonly<Record<string, NodeTopologyStatus | undefined>>) {
   const fleet = new Fleet();
   for (const [name, status] of Object.entries(nodes)) {

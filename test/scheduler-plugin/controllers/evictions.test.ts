@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { type EvictionReason, Evictions, Retries } from '../../../scheduler-plugin/controllers/evictions.ts';
+import { Evictions, Retries } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { silent } from '../../support/logger.ts';
 import { onNode, podOf, viewOf, withUid } from '../extender-fixture.ts';
 
-const why: EvictionReason = { reason: 'DPUNotReady', text: 'the DPU of node n1 has died' };
+const why: Parameters<Evictions['consider']>[1] = { reason: 'DPUNotReady', text: 'the DPU of node n1 has died' };
 const startOf = (uid: string, labels: object = {}, namespace = 'default'): PodView =>
   viewOf(onNode(withUid(podOf('4'), uid, { labels, resourceVersion: '1', namespace })))!;
 const LAUNCHER = { 'kubevirt.io': 'virt-launcher' };

@@ -1,5 +1,5 @@
 import type { AdmissionAnswer, AdmissionRequest } from '../../../webhook/review/admission-review.ts';
-import { createVmValidation, type VmValidationOptions } from '../../../webhook/vms/validate-vm.ts';
+import { createVmValidation } from '../../../webhook/vms/validate-vm.ts';
 import { optionsOf, requestFor } from '../launcher-fixture.ts';
 
 export const CPU_MASK = 'plumbline.dev/cpu-mask';
@@ -39,7 +39,7 @@ export interface VmReview {
   readonly kind?: Kind;
   /** Its earlier state: the review is of an update. */
   readonly old?: Vm | undefined;
-  readonly options?: Partial<VmValidationOptions>;
+  readonly options?: Partial<Parameters<typeof createVmValidation>[0]>;
   readonly request?: Partial<AdmissionRequest>;
 }
 
