@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { PeerCertificate, SecureContextOptions, Server, TLSSocket } from 'node:tls';
 import { PlumblineError, quote } from '../model/errors.ts';
+import { hasAllowedName } from './client-names.ts';
 import type { Logger } from './log.ts';
 
 export interface CertificateFiles {
@@ -52,6 +53,7 @@ export function certificatesOf(pem: string): X509Certificate[] {
 
 /** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
 const DEBOUNCE_MILLISECONDS = 100;
+
 /** Milliseconds between two readings without a change: some file systems report none. */
 const READ_INTERVAL_MILLISECONDS = 60_000;
 
@@ -150,6 +152,7 @@ function textOf({ cert, ca }: SecureContextOptions): string {
 
 /** Seconds since 1970: of the server's certificate in use, of the CA next to it, of the last caller's. */
 export type Expiries = ReadonlyMap<Certificate, number>;
+
 type Certificate = 'serving' | 'authority' | 'client';
 
 const AUTHORITY = 'ca.crt';
@@ -192,33 +195,4 @@ export function admitClients(
     if (names.size > 0 && !hasAllowedName(certificate, names)) close(socket);
     else onKnown(certificate);
   });
-}
-
-/**
- * By common name, DNS name or URI. The CA alone proves too little: a cluster's CA issues certificates to every kubelet
- * and to users.
- */
-export function hasAllowedName(certificate: PeerCertificate, allowed: ReadonlySet<string>): boolean {
-  const { CN } = certificate.subject ?? {};
-  const names = [...(Array.isArray(CN) ? CN : [CN]), ...alternativeNames(certificate.subjectaltname)];
-  return names.some((name) => name !== undefined && allowed.has(name));
-}
-
-/** Only plain entries: Node.js quotes a name that holds a comma, and no allowed name has one. */
-function alternativeNames(text = ''): string[] {
-  if (text.includes('"')) return [];
-  return text.split(', ').flatMap((entry) => {
-    const [kind = '', ...name] = entry.split(':');
-    return kind === 'DNS' || kind === 'URI' ? [name.join(':')] : [];
-  });
-}
-
-/** Parses `a, b` into a set; empty text is an empty set. */
-export function parseNames(text: string): ReadonlySet<string> {
-  return new Set(
-    text
-      .split(',')
-      .map((name) => name.trim())
-      .filter((name) => name !== ''),
-  );
 }

@@ -4,7 +4,7 @@ import { few } from '../model/errors.ts';
 import type { NetworkRef } from '../model/networks/attachments.ts';
 import type { ConfiguredContext } from '../model/networks/context.ts';
 import type { ReportFault } from '../model/report/check.ts';
-import { parseNames } from '../runtime/certificate.ts';
+import { parseNames } from '../runtime/client-names.ts';
 import { apiServerAddress, VERSION } from '../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../runtime/daemon.ts';
 import { HttpServer } from '../runtime/http-server.ts';

@@ -8,9 +8,9 @@ import { countDevices, type DeviceResource } from '../../node-agent/assignments/
 import { NODES, PODS } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';
-import { type EmulatedKubeletSettings, rulesOf } from '../../sandbox/kubelet/managers.ts';
-import { nodeObjectOf } from '../../sandbox/kubelet/node-object.ts';
-import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandbox/kubelet/pod-worker.ts';
+import { publishNode } from '../../sandbox/kubelet/node-object.ts';
+import { isReadinessStale, setReady, setRejected, setRunning } from '../../sandbox/kubelet/pod-status.ts';
+import { type EmulatedKubeletSettings, rulesOf } from '../../sandbox/kubelet/settings.ts';
 import type { KubePod } from '../../sandbox/objects.ts';
 import { shortage } from '../../sandbox/pod-requests.ts';
 import type { RemoteClient } from '../../test/support/remote-client.ts';
@@ -183,9 +183,7 @@ function createNode(name: string, { client, fleet, agents, onAdmission, onChange
 
   return Object.assign(node, {
     async register() {
-      const resources = RESOURCES;
-      const object = nodeObjectOf({ name, settings, labels: {}, resources }, devices, time());
-      await client.create(NODES, object);
+      await publishNode(client, { name, settings, labels: {}, resources: RESOURCES }, state.pools);
     },
     async onPod({ type, object: pod }: LocalChange<KubePod>) {
       const { uid = '', deletionTimestamp } = pod.metadata;

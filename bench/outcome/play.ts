@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { localnet } from '../../cli/demo/vms.ts';
+import { localnet } from '../../cli/demo/machines.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { CpuSet } from '../../model/cpu-set.ts';

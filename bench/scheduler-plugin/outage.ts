@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { sidecarConfiguration } from '../../cli/demo/cluster.ts';
+import { sidecarConfiguration } from '../../cli/demo/manifests.ts';
 import { type ExtenderSettings, inParallel, startStage } from '../../test/real/scheduler/stage.ts';
 import { root } from '../../test/support/bundles.ts';
 import type { BenchSettings } from '../support/settings.ts';

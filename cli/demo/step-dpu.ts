@@ -1,5 +1,6 @@
 import type { KubePod } from '../../sandbox/objects.ts';
-import { type DemoContext, DPU_LEASE_SECONDS } from './plumbline.ts';
+import { DPU_LEASE_SECONDS } from './agent-args.ts';
+import type { DemoContext } from './plumbline.ts';
 import { expect, until } from './until.ts';
 import { createVm, demoLauncher, eventsOf, untilRunning } from './vms.ts';
 

@@ -12,13 +12,15 @@ import {
 } from '../../sandbox/api-server/built-in-types.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import type { Line } from '../support/terminal.ts';
+import { DPU_LEASE_SECONDS } from './agent-args.ts';
 import type { DemoCluster } from './cluster.ts';
+import { DEMO_NAMESPACE, localnet } from './machines.ts';
 import { DEMO_NODES } from './nodes.ts';
-import { type DemoContext, DPU_LEASE_SECONDS, OVS_NODE } from './plumbline.ts';
+import { type DemoContext, OVS_NODE } from './plumbline.ts';
 import { dpuDies, dpuReturns } from './step-dpu.ts';
 import { maskedVmPinned } from './step-masked.ts';
 import { expect, until } from './until.ts';
-import { computeOf, createVm, DEMO_NAMESPACE, demoLauncher, eventsOf, localnet, untilRunning } from './vms.ts';
+import { computeOf, createVm, demoLauncher, eventsOf, untilRunning } from './vms.ts';
 
 /** KubeVirt requests one CPU more than the guest has; a full-pcpus-only kubelet only accepts whole cores. */
 export async function rejectedByKubelet({ cluster, printer }: DemoContext) {

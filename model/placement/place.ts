@@ -5,7 +5,7 @@ import type { Admission, ContainerPlacement } from '../kubelet/admission.ts';
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import { cpusOf, type KubeletState } from '../kubelet/state.ts';
 import { stateText } from '../kubelet/usage.ts';
-import { groupBy } from '../lists.ts';
+import { fitsInEveryOrder } from './every-order.ts';
 import { missingPages, missingPagesOfNode } from './free-pages.ts';
 import {
   alignsOrRefuses,
@@ -166,46 +166,6 @@ function anyOrder(
   });
 }
 
-/** About a millisecond. Equal pods count once, so few searches need as many. */
-const MAX_TRIES = 400;
-
-interface EveryOrder<T, S> {
-  readonly items: readonly T[];
-  /** Items with equal keys are interchangeable. */
-  readonly keyOf: (item: T) => string;
-  readonly start: S;
-  /** The state after an item, or undefined if it is refused. */
-  readonly admit: (item: T, state: S) => S | undefined;
-  /** States with equal texts have the same future. */
-  readonly textOf: (state: S) => string;
-}
-
-/** Equal items and equal states are tried once. Too many tries: false, because there is no promise without a check. */
-export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: EveryOrder<T, S>): boolean {
-  const kinds = [...groupBy(items, keyOf).values()];
-  const seen = new Set<string>();
-  let tries = 0;
-
-  const search = (left: readonly number[], state: S): boolean => {
-    const situation = `${left.join()} ${textOf(state)}`;
-    if (seen.has(situation)) return true;
-    for (let kind = 0; kind < kinds.length; kind++) {
-      const count = left[kind] ?? 0;
-      const next = kinds[kind]?.[count - 1];
-      if (next === undefined) continue;
-      if (++tries > MAX_TRIES) return false;
-      const after = admit(next, state);
-      if (after === undefined || !search(left.with(kind, count - 1), after)) return false;
-    }
-    seen.add(situation);
-    return true;
-  };
-  return search(
-    kinds.map((alike) => alike.length),
-    start,
-  );
-}
-
 const NONE: ReadonlySet<string> = new Set();
 
 /**
@@ -227,10 +187,13 @@ export function lostPlaces(
   const lostAfter = after.state ? refusedInOrder(after, kubelet, after.state, pods) : NONE;
   return new Set([...lost].filter((uid) => lostAfter.has(uid)));
 }
+
 /** On the largest hosts each prediction takes milliseconds. Further ones follow when the report has the first. */
 const MAX_PREDICTED_PODS = 8;
+
 /** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
 const MAX_PREDICTED_PODS_OF_MANY_CELLS = 2;
+
 const MAX_CELLS_OF_MANY_PREDICTIONS = 4;
 
 function refusedInOrder(

@@ -19,6 +19,7 @@ import {
   MAX_DEVICE_CHECKPOINT_BYTES,
   type PodWithDevices,
 } from './devices.ts';
+import { listedContainers } from './listed-containers.ts';
 import {
   MAX_MEMORY_CHECKPOINT_BYTES,
   MEMORY_CHECKPOINT_FILE,
@@ -26,7 +27,7 @@ import {
   type PodWithMemory,
   readMemoryState,
 } from './memory-checkpoint.ts';
-import { listedContainers, type PodResourcesAnswer, type Reading } from './view.ts';
+import type { PodResourcesAnswer, Reading } from './view.ts';
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const MIN_INTERVAL_SECONDS = 0.05;

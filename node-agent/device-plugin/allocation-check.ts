@@ -3,7 +3,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { few } from '../../model/errors.ts';
 import { type Host, isWholeCores } from '../../model/host.ts';
 import { physnetOfResource } from '../../model/names.ts';
-import type { ListedContainer } from '../assignments/view.ts';
+import type { ListedContainer } from '../assignments/listed-containers.ts';
 
 /** Maximum number of cores in a message, and of characters for each core. */
 const MAX_NAMED_NETWORKS = 8;

@@ -10,7 +10,7 @@ import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { vmiNameOf } from '../../model/launcher/recognize.ts';
 import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
-import type { ListedContainer } from '../assignments/view.ts';
+import type { ListedContainer } from '../assignments/listed-containers.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
 import { type Allocation, checkAllocation, containerNames, type RefusedAllocation } from './allocation-check.ts';
 

@@ -1,7 +1,7 @@
 import type { PodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { few } from '../../model/errors.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
-import type { ListedContainer } from '../assignments/view.ts';
+import type { ListedContainer } from '../assignments/listed-containers.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
 import { containerNames, holderOf } from './allocation-check.ts';
 import type { BeforeStart } from './plugin-server.ts';

@@ -9,7 +9,7 @@ import type { NodeNetworks } from '../../model/networks/reach.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, sleep } from '../../runtime/time.ts';
-import type { ListedContainer } from '../assignments/view.ts';
+import type { ListedContainer } from '../assignments/listed-containers.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { ListedContainer } from '../assignments/view.ts';
+import type { ListedContainer } from '../assignments/listed-containers.ts';
 import { AllocationChecker } from '../device-plugin/allocation-checker.ts';
 import { beforeStartCheck } from '../device-plugin/before-start.ts';
 import { DevicePlugin } from '../device-plugin/device-plugin.ts';

@@ -3,7 +3,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createHost, type Host, type HostDescription } from '../../model/host.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import { EmulatedKubelet } from '../kubelet/kubelet.ts';
-import type { EmulatedKubeletSettings } from '../kubelet/managers.ts';
+import type { EmulatedKubeletSettings } from '../kubelet/settings.ts';
 import { writeSysfs } from '../kubelet/sysfs.ts';
 import type { KubePod } from '../objects.ts';
 import { createGuests } from '../qemu/guests.ts';

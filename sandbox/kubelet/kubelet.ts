@@ -8,10 +8,11 @@ import { RenewedLease } from '../clients/renewed-lease.ts';
 import type { JsonRecord, KubePod } from '../objects.ts';
 import { shortage } from '../pod-requests.ts';
 import { createDevicePlugins } from './device-plugins.ts';
-import { type EmulatedKubeletSettings, kubeletConfiguration, type Managers, openManagers } from './managers.ts';
+import { type Managers, openManagers } from './managers.ts';
 import { type KubeletFacts, publishNode } from './node-object.ts';
 import { createPodResources } from './pod-resources.ts';
 import { type Containers, createPodWorker, NO_CONTAINERS, type PodWorker } from './pod-worker.ts';
+import { type EmulatedKubeletSettings, kubeletConfiguration } from './settings.ts';
 
 interface KubeletOptions {
   readonly name: string;

@@ -1,18 +1,15 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { stringify } from 'yaml';
 import { DEVICE_CHECKPOINT_FILE } from '../../kube/kubelet-api/device-checkpoint.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { PlumblineError } from '../../model/errors.ts';
-import type { Host } from '../../model/host.ts';
 import type { ContainerPlacement } from '../../model/kubelet/admission.ts';
 import type { Device } from '../../model/kubelet/devices.ts';
-import { createKubelet, type Kubelet } from '../../model/kubelet/kubelet.ts';
 import { podRequestOf } from '../../model/kubelet/pod-request.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 import { checkState } from '../../model/kubelet/static-policy.ts';
 import type { KubePod } from '../objects.ts';
 import { rpcText } from './pod-worker.ts';
+import { type EmulatedKubeletSettings, rulesOf } from './settings.ts';
 import {
   createStateFile,
   readDeviceCheckpoint,
@@ -21,50 +18,6 @@ import {
   StateFileError,
   writeDeviceCheckpoint,
 } from './state-files.ts';
-
-export interface EmulatedKubeletSettings {
-  /** As in the Node's status. Default v1.36.0. */
-  readonly version: string;
-  readonly host: Host;
-  readonly reserved: CpuSet;
-  readonly cpuManagerPolicy: 'none' | 'static';
-  readonly cpuManagerPolicyOptions: Readonly<Record<string, string>>;
-  readonly topologyManagerPolicy: 'none' | 'best-effort' | 'restricted' | 'single-numa-node';
-  readonly topologyManagerScope: 'container' | 'pod';
-}
-
-class KubeletSettingsError extends PlumblineError {
-  constructor(message: string) {
-    super('kubelet-settings', message);
-  }
-}
-
-export function kubeletConfiguration(settings: EmulatedKubeletSettings): string {
-  return stringify({
-    apiVersion: 'kubelet.config.k8s.io/v1beta1',
-    kind: 'KubeletConfiguration',
-    reservedSystemCPUs: settings.reserved.toString(),
-    cpuManagerPolicy: settings.cpuManagerPolicy,
-    ...(Object.keys(settings.cpuManagerPolicyOptions).length > 0 && {
-      cpuManagerPolicyOptions: settings.cpuManagerPolicyOptions,
-    }),
-    topologyManagerPolicy: settings.topologyManagerPolicy,
-    topologyManagerScope: settings.topologyManagerScope,
-  });
-}
-
-/** @throws KubeletSettingsError if the model does not support the settings */
-export function rulesOf(settings: EmulatedKubeletSettings): Kubelet {
-  const rules = createKubelet({
-    version: settings.version,
-    host: settings.host,
-    reserved: settings.reserved,
-    cpuManager: { policy: settings.cpuManagerPolicy, options: settings.cpuManagerPolicyOptions },
-    topologyManager: { policy: settings.topologyManagerPolicy, scope: settings.topologyManagerScope },
-  });
-  if ('unpredictable' in rules) throw new KubeletSettingsError(rules.unpredictable);
-  return rules;
-}
 
 /** The model decides; this code writes and notifies. Calls must not overlap, as in the kubelet. */
 export type Managers = Awaited<ReturnType<typeof openManagers>>;

@@ -4,7 +4,7 @@ import { NODES } from '../api-server/built-in-types.ts';
 import { timestamp } from '../api-server/preparation.ts';
 import type { LocalClient } from '../clients/local-client.ts';
 import type { KubeNode } from '../objects.ts';
-import type { EmulatedKubeletSettings } from './managers.ts';
+import type { EmulatedKubeletSettings } from './settings.ts';
 
 export interface KubeletFacts {
   readonly name: string;
@@ -43,11 +43,7 @@ function nodeAmounts(
   return { capacity, allocatable };
 }
 
-export function nodeObjectOf(
-  facts: KubeletFacts,
-  devices: ReadonlyMap<string, readonly Device[]>,
-  now: string,
-): KubeNode {
+function nodeObjectOf(facts: KubeletFacts, devices: ReadonlyMap<string, readonly Device[]>, now: string): KubeNode {
   return {
     apiVersion: 'v1',
     kind: 'Node',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { VIRTUAL_MACHINE_INSTANCES } from '../api-server/built-in-types.ts';
 import type { LocalClient } from '../clients/local-client.ts';
-import { containerIdOf } from '../kubelet/pod-worker.ts';
+import { containerIdOf } from '../kubelet/pod-status.ts';
 import type { KubePod } from '../objects.ts';
 import { vcpusOf } from '../virt-controller/launcher-pod.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { unreadableKinds } from '../../cli/console/run.ts';
+import { unreadableKinds } from '../../cli/console/unreadable-kinds.ts';
 import type { Explanation } from '../../cli/explain/explain.ts';
 import type { Diagnosis } from '../../console/data/wire.ts';
 import { KINDS } from '../../console/server/kinds.ts';

@@ -5,7 +5,7 @@ import { checkAgents } from '../../cli/doctor/checks/agents.ts';
 import { checkCertificates } from '../../cli/doctor/checks/certificates.ts';
 import { checkDpus } from '../../cli/doctor/checks/dpu.ts';
 import { checkExtender } from '../../cli/doctor/checks/extender.ts';
-import { AREAS } from '../../cli/doctor/checks/finding.ts';
+import { AREAS, type AreaReport, type DoctorFinding } from '../../cli/doctor/checks/finding.ts';
 import { checkInstalled } from '../../cli/doctor/checks/installed.ts';
 import { checkKubelets } from '../../cli/doctor/checks/kubelet.ts';
 import { checkNetworks } from '../../cli/doctor/checks/networks.ts';
@@ -24,7 +24,7 @@ import {
   tlsSecret,
   webhookConfiguration,
 } from '../../cli/doctor/facts/objects.ts';
-import { doctorLines } from '../../cli/doctor/run.ts';
+import { areaLines, endLines } from '../../cli/doctor/output.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { explainedNode, explainedPod, explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { commandText } from '../../diagnosis/remedy.ts';
@@ -583,6 +583,10 @@ function isCommand(program: string, args: readonly string[]): boolean {
   if (first === 'doctor')
     return [second, third, ...rest].every((area) => area === '' || AREAS.some((one) => one === area));
   return ['explain', 'top', 'verify'].includes(first);
+}
+
+function doctorLines(reports: readonly AreaReport[], findings: readonly DoctorFinding[], width: number, wide = false) {
+  return [...areaLines(reports, findings, width, wide), ...endLines(reports, findings, wide)];
 }
 
 describe('plumbline doctor', () => {

@@ -18,7 +18,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { DaemonName } from '../../cli/demo/daemons.ts';
-import { createNewFile, requireNew } from '../../cli/demo/demo.ts';
+import { createNewFile, requireNew } from '../../cli/demo/new-file.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import { buildOnce, root } from '../support/bundles.ts';

@@ -6,13 +6,9 @@ import { mock } from 'node:test';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { NetworkMapError } from '../../model/networks/network-map.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../node-agent/networks/locate.ts';
+import { hasNodeSelectors, parseNetworkMapText, readNetworkMap } from '../../node-agent/networks/map-file.ts';
 import { MapMemory } from '../../node-agent/networks/map-memory.ts';
-import {
-  hasNodeSelectors,
-  MapSource,
-  parseNetworkMapText,
-  readNetworkMap,
-} from '../../node-agent/networks/map-source.ts';
+import { MapSource } from '../../node-agent/networks/map-source.ts';
 import { Networks } from '../../node-agent/networks/networks.ts';
 import { NicWatch } from '../../node-agent/networks/nic-watch.ts';
 import { switchConfig } from '../../node-agent/networks/switch-config.ts';

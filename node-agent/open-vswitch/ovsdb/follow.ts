@@ -6,31 +6,22 @@ import { cut, PlumblineError, quote } from '../../../model/errors.ts';
 import { Backoff, monotonicSeconds, sleep, underSignals } from '../../../runtime/time.ts';
 import { watchDirectory } from '../../files/watch-directory.ts';
 import type { AgentLogger } from '../../telemetry/log-messages.ts';
+import { COLUMNS, monitorRequests } from './columns.ts';
 import { JsonStream } from './json-stream.ts';
-import { type Columns, OvsdbReplica, type Tables } from './replica.ts';
+import { OvsdbReplica, type Tables } from './replica.ts';
 
 /** The socket of Open vSwitch's database in its run directory. */
 export const OVSDB_SOCKET = 'db.sock';
 
 /** Seconds until the next attempt without a socket, in case the event of its creation was lost. */
 const ABSENT_RETRY_SECONDS = 60;
+
 const DATABASE = 'Open_vSwitch';
+
 const MONITOR = 'plumbline';
+
 /** Seconds after which a connection resets the backoff; one that fails because of its content ends earlier. */
 const STEADY_SECONDS = 30;
-
-/** The monitored columns: none that change all the time, such as statistics. */
-export const COLUMNS: Columns = {
-  Open_vSwitch: ['external_ids', 'other_config'],
-  Bridge: ['name', 'ports', 'datapath_type'],
-  Port: ['interfaces'],
-  Interface: ['name', 'type', 'options', 'status', 'link_state'],
-};
-
-/** The monitored rows: neither tunnels to other nodes nor VMs' ports, which are no uplinks. */
-const CONDITIONS: Readonly<Record<string, readonly unknown[]>> = {
-  Interface: ['', 'system', 'internal', 'dpdk', 'patch', 'afxdp', 'afxdp-nonpmd'].map((type) => ['type', '==', type]),
-};
 
 export interface FollowOptions {
   readonly socketPath: string;
@@ -84,13 +75,6 @@ export async function followOvsdb({ socketPath, onTables, onProblem, log }: Foll
   }
 }
 
-function monitorRequests() {
-  const requests = Object.entries(COLUMNS).map(([table, columns]) => {
-    return [table, [{ columns, where: CONDITIONS[table] ?? [true] }]];
-  });
-  return Object.fromEntries(requests);
-}
-
 export class OvsdbError extends PlumblineError {
   constructor(socketPath: string, why: string, options?: ErrorOptions) {
     super('ovsdb', `${socketPath}: ${why}`, options);
@@ -99,6 +83,7 @@ export class OvsdbError extends PlumblineError {
 
 /** Maximum bytes of an echo to answer, and of unsent answers: a server that sends requests must also read. */
 const MAX_ECHO_BYTES = 4096;
+
 const MAX_UNSENT_BYTES = 1024 * 1024;
 
 /** Seconds in which a working server answers a request. */
@@ -107,6 +92,7 @@ const DEADLINE_SECONDS = 5;
 const MAX_REASON_CHARACTERS = 300;
 
 const id = z.union([z.string(), z.number(), z.null()]).optional();
+
 /** A request has a method, a notification has one and no id, a reply has neither. */
 const message = z.object({
   id,

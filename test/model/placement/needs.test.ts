@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
+import { fitsInEveryOrder } from '../../../model/placement/every-order.ts';
 import { keepsWholeCores, needsKey, withAssignments, withoutPods } from '../../../model/placement/needs.ts';
-import { fitsInEveryOrder } from '../../../model/placement/place.ts';
 import { needs, node, physnet, TUNNEL } from './fixture.ts';
 
 const owned = (podUID: string, cpus: string) => ({ podUID, container: 'c', cpus });

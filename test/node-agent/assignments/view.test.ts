@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
 import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
+import { joinNames } from '../../../node-agent/assignments/listed-containers.ts';
 import {
   type AssignmentsView,
   type Inputs,
-  joinNames,
   nextView,
   type PodResourcesAnswer,
   type Reading,

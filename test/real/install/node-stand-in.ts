@@ -6,7 +6,7 @@ import type { KubeClient } from '../../../kube/client.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { createHost } from '../../../model/host.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import { kubeletConfiguration } from '../../../sandbox/kubelet/managers.ts';
+import { kubeletConfiguration } from '../../../sandbox/kubelet/settings.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
 import { listenOnLoopback } from '../processes.ts';
