@@ -52,7 +52,7 @@ const FILES: Readonly<Record<CommandName, () => Promise<{ createCommand(): Comma
   completion: () => import('./completion/command.ts'),
 };
 
-export const COMMANDS = Object.entries(SUMMARIES).map(([name, summary]) => {
+const COMMANDS = Object.entries(SUMMARIES).map(([name, summary]) => {
   return { name, summary, load: async () => (await FILES[name as CommandName]()).createCommand() };
 });
 

@@ -5,7 +5,7 @@ import { Backoff, createSlices, sleep } from '../runtime/time.ts';
 import { isExpired, isNotFound, type KubeClient, KubeError } from './client.ts';
 import { pagesOf } from './list-pages.ts';
 import { type DecoderOptions, ObjectDecoder } from './object-decoder.ts';
-import type { ObjectMeta } from './resources.ts';
+import { objectKey } from './resources.ts';
 import { followWatch, type WatchEvent } from './watch-stream.ts';
 
 export interface Change<T> {
@@ -14,7 +14,7 @@ export interface Change<T> {
   readonly after: T | undefined;
 }
 
-export interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions<S, T> {
+interface ReflectorOptions<S extends z.ZodType, T> extends DecoderOptions<S, T> {
   readonly client: KubeClient;
   readonly query?: { readonly labelSelector?: string; readonly fieldSelector?: string };
   readonly onChange?: (change: Change<T>) => void;
@@ -38,11 +38,6 @@ const SHORT_WATCH_SECONDS = 1;
 const PAGE_TIMEOUT_SECONDS = 30;
 /** Seconds without an event, a bookmark or a list after which a copy must not be relied on: a silent watch is older. */
 const MAX_AGE_SECONDS = 150;
-
-/** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
-export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
-  return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
-}
 
 /** Creates a reflector of a collection. It keeps only what `project` returns for each object. */
 export function createReflector<S extends z.ZodType<{ metadata: object }>, T>(

@@ -290,3 +290,8 @@ export type Pod = z.infer<typeof pod>;
 export type Node = z.infer<typeof node>;
 export type Lease = z.infer<typeof lease>;
 export type NetworkAttachmentDefinition = z.infer<typeof networkAttachmentDefinition>;
+
+/** The key of an object in its collection: `namespace/name`, or the name where it has no namespace. */
+export function objectKey(meta: Pick<ObjectMeta, 'name' | 'namespace'>): string {
+  return meta.namespace === undefined ? (meta.name ?? '') : `${meta.namespace}/${meta.name ?? ''}`;
+}

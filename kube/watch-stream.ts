@@ -1,17 +1,21 @@
 import * as z from 'zod';
 import { underSignals } from '../runtime/time.ts';
 import { type KubeClient, KubeError, type RequestOptions } from './client.ts';
+import { lines } from './stream-lines.ts';
 
 /** Seconds until a watch ends by itself, plus up to half as much at random to spread the daemons. */
 const WATCH_SECONDS = 290;
+
 /**
  * Seconds without an event after which a watch is given up: a connection can freeze without an error. The API server
  * sends a bookmark about every minute, but only if the kind has had a change since
  * (staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, 1.36).
  */
 const SILENCE_SECONDS = 120;
+
 /** Seconds by which a watch may outlive its timeout. */
 const OVERTIME_SECONDS = 30;
+
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 const watchEvent = z.object({
@@ -28,6 +32,7 @@ const watchEvent = z.object({
     message: z.string().optional(),
   }),
 });
+
 export type WatchEvent = z.infer<typeof watchEvent>;
 
 interface WatchOptions {
@@ -72,31 +77,5 @@ export async function followWatch({ client, path, query, signal, take }: WatchOp
   } finally {
     clearTimeout(timer);
     clearTimeout(end);
-  }
-}
-
-const NEWLINE = 0x0a;
-
-const textOf = ({ buffer, byteOffset, length }: Uint8Array) => Buffer.from(buffer, byteOffset, length).toString('utf8');
-
-/**
- * Splits a stream into lines, reading each byte once; drops an incomplete last line. @param longest bytes @throws
- * KubeError `TooLarge`
- */
-export async function* lines(stream: AsyncIterable<Uint8Array>, longest: number): AsyncGenerator<string> {
-  let parts: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of stream) {
-    let from = 0;
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
-      // Most lines are in one chunk and need no copy.
-      const last = chunk.subarray(from, end);
-      const line = parts.length === 0 ? textOf(last) : textOf(Buffer.concat([...parts, last]));
-      [parts, size, from] = [[], 0, end + 1];
-      if (line !== '') yield line;
-    }
-    if (from < chunk.length) parts.push(chunk.subarray(from));
-    size += chunk.length - from;
-    if (size > longest) throw new KubeError(0, 'TooLarge', `a watch event is larger than ${longest} bytes`);
   }
 }

@@ -123,7 +123,7 @@ export function createHost(description: HostDescription): Host {
 }
 
 /** All threads of the cores that have at least one thread in `cpus`. */
-export function wholeCoresTouching(host: Host, cpus: CpuSet): CpuSet {
+function wholeCoresTouching(host: Host, cpus: CpuSet): CpuSet {
   return unionOf(host.cores.filter((core) => core.intersects(cpus)));
 }
 

@@ -18,3 +18,16 @@ export function resultOrNone<T>(work: () => T): T | undefined {
     return undefined;
   }
 }
+
+/** RFC 7386; undefined if they are equal. A list that differs is replaced; members that `to` lacks become null. */
+export function createMergePatch(from: unknown, to: unknown): unknown {
+  if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;
+  const patch: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(to)) {
+    if (value === undefined) continue;
+    const change = createMergePatch(from[key], value);
+    if (change !== undefined) patch[key] = change;
+  }
+  for (const key of Object.keys(from)) if (to[key] === undefined && from[key] !== undefined) patch[key] = null;
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}

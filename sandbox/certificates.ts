@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { isIPv4 } from 'node:net';
 
-export interface KeyedCertificate {
+interface KeyedCertificate {
   readonly cert: string;
   readonly key: string;
 }

@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { parse, stringify } from 'yaml';
-import { COMMANDS } from '../cli/program.ts';
+import { createProgram } from '../cli/program.ts';
 import { useCluster } from './cli/cluster-fixture.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './cli/run.ts';
 import { listenOnLoopback } from './real/processes.ts';
@@ -215,9 +215,9 @@ describe('reports an error in one line, with the next step', function () {
     });
 
     it('shows no empty default in a help text', async () => {
-      for (const { name } of COMMANDS) {
-        const { stdout } = await plumbline([name, '--help']);
-        assert.doesNotMatch(stdout, /default:\s+(\{\}|\[\])/, name);
+      for (const command of (await createProgram('plumbline', () => false)).commands) {
+        const { stdout } = await plumbline([command.name(), '--help']);
+        assert.doesNotMatch(stdout, /default:\s+(\{\}|\[\])/, command.name());
       }
     });
 

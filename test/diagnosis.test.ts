@@ -10,7 +10,7 @@ import type { ClusterAccess } from '../cli/support/cluster.ts';
 import { readTop } from '../cli/top/read.ts';
 import { viewData } from '../cli/top/view.ts';
 import { readVerifyFacts, verifyMasks } from '../cli/verify/survey.ts';
-import { maskReason } from '../cli/vm/run.ts';
+import { createCommand } from '../cli/vm/command.ts';
 import type { WireRecord } from '../console/data/wire.ts';
 import { createCluster } from '../console/server/cluster.ts';
 import { Feed } from '../console/server/feed.ts';
@@ -24,6 +24,7 @@ import { LAUNCHER, NOW, STATE_TABLE, type StateCase } from './diagnosis/state-ta
 import { eventually } from './support/eventually.ts';
 import { silent } from './support/logger.ts';
 import { parseOutput } from './support/output-schema.ts';
+import { askAgent } from './support/run-command.ts';
 
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 
@@ -120,6 +121,12 @@ async function onThePage({ objects }: StateCase) {
   return found[0];
 }
 
+/** A VM as its agent answers `plumbline vm status`. */
+const AGENT_VM = {
+  ...{ namespace: 'tenants', vmi: 'fw', podName: LAUNCHER, podUID: 'uid', pid: 6, container: '0-3', mask: '2' },
+  ...{ message: null, housekeeping: null, problems: [], threads: [] },
+};
+
 describe('the states of a VM in every output', () => {
   it('are at least sixty, and each reason of the table has one or a comment why not', () => {
     assert.ok(STATE_TABLE.length >= 60);
@@ -212,11 +219,14 @@ describe('the states of a VM in every output', () => {
           assert.ok(running?.text.startsWith(text), `${running?.text} does not begin with ${text}`);
         });
 
-        it('vm status, from the agent’s answer', () => {
+        it('vm status, from the agent’s answer', async () => {
           const [said] = statusOf(one)?.pinning ?? [];
           if (said === undefined || one.state === 'paused') return;
-          const { verdict } = REASONS[maskReason(said.state)];
-          assert.equal(verdict, one.verdict);
+          const vm = { ...AGENT_VM, state: said.state };
+          const { stdout } = await askAgent(createCommand(), ['status', '-o', 'json'], {
+            '/vms': { vms: [vm], overlaps: [] },
+          });
+          assert.equal(JSON.parse(stdout).vms[0].verdict, one.verdict);
         });
       }
 

@@ -13,12 +13,13 @@ import { createServingDaemon, runDaemon } from '../runtime/daemon.ts';
 import { HttpServer } from '../runtime/http-server.ts';
 import { createRegistry } from '../runtime/metrics.ts';
 import { sleep } from '../runtime/time.ts';
-import { createCertificateAuthority, type KeyedCertificate } from '../sandbox/certificates.ts';
+import { createCertificateAuthority } from '../sandbox/certificates.ts';
 import { eventually } from './support/eventually.ts';
 import { replaceFile, tempDirectories } from './support/files.ts';
 import { recordingLogger, silent } from './support/logger.ts';
 
 const authority = createCertificateAuthority('test');
+type KeyedCertificate = ReturnType<typeof authority.issue>;
 describe('an HTTPS server with a renewed certificate', () => {
   const temp = tempDirectories();
   let folder: string;

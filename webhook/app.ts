@@ -5,7 +5,7 @@ import { metricsOf, type Registry } from '../runtime/metrics.ts';
 import { decodeReview, encodeReview, outcomeOf, type Review, ReviewError } from './review/admission-review.ts';
 import type { WebhookLogger } from './telemetry/log-messages.ts';
 
-export const PATHS = {
+const PATHS = {
   mutatePods: '/mutate-pods',
   routePods: '/route-pods',
   validatePods: '/validate-pods',
@@ -14,14 +14,14 @@ export const PATHS = {
   require: '/require',
 } as const;
 
-export type Reviews = Readonly<Record<keyof typeof PATHS, Review>>;
+type Reviews = Readonly<Record<keyof typeof PATHS, Review>>;
 
 /**
  * Bytes of the largest body. The API server accepts objects of up to 3 MiB, and the review of an update contains two.
  */
 export const MAX_BODY_BYTES = 7 * 1024 * 1024;
 
-export interface WebhookAppOptions {
+interface WebhookAppOptions {
   readonly reviews: Reviews;
   /** Default: accepts bodies of up to MAX_BODY_BYTES. */
   readonly bodies?: JsonBodies;

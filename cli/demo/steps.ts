@@ -1,6 +1,5 @@
 import { availableParallelism } from 'node:os';
 import { ownerLetter, ownersByCpu } from '../../diagnosis/owner-letters.ts';
-import { nodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { DECISION_ANNOTATION } from '../../model/names.ts';
 import {
@@ -20,7 +19,7 @@ import { type DemoContext, OVS_NODE } from './plumbline.ts';
 import { dpuDies, dpuReturns } from './step-dpu.ts';
 import { maskedVmPinned } from './step-masked.ts';
 import { expect, until } from './until.ts';
-import { computeOf, createVm, demoLauncher, eventsOf, untilRunning } from './vms.ts';
+import { assignmentsOn, computeOf, createVm, demoLauncher, eventsOf, reportedCpus, untilRunning } from './vms.ts';
 
 /** KubeVirt requests one CPU more than the guest has; a full-pcpus-only kubelet only accepts whole cores. */
 export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
@@ -107,14 +106,6 @@ export async function paddedAndPlaced({ cluster, printer }: DemoContext) {
     eventsOf(cluster, FORWARDER).find(({ reason }) => reason === 'PaddedToWholeCores'),
   );
   return { node, cpus: cpus.toString(), cells, event: padded.message, requests };
-}
-
-const assignmentsOn = (cluster: DemoCluster, node: string) =>
-  nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node)).status?.assignments ?? [];
-
-export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
-  const assignment = assignmentsOn(cluster, node).find(({ podUID }) => podUID === uid);
-  return assignment && CpuSet.parse(assignment.cpus);
 }
 
 function drawNode(cluster: DemoCluster, name: string, uid: string): Line[] {

@@ -1,4 +1,6 @@
-import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
+import { nodeTopology } from '../../kube/node-topology.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { EVENTS, NODE_TOPOLOGIES, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import type { KubePod } from '../../sandbox/objects.ts';
 import type { DemoCluster } from './cluster.ts';
 import { DEMO_NAMESPACE, type DemoVm, demoMachine } from './machines.ts';
@@ -53,4 +55,12 @@ export function eventsOf(cluster: DemoCluster, vm: string) {
 export function computeOf(pod: KubePod) {
   const { requests = {}, limits = {} } = pod.spec.containers.find(({ name }) => name === 'compute')?.resources ?? {};
   return { requests, limits };
+}
+
+export const assignmentsOn = (cluster: DemoCluster, node: string) =>
+  nodeTopology.parse(cluster.client.get(NODE_TOPOLOGIES, undefined, node)).status?.assignments ?? [];
+
+export function reportedCpus(cluster: DemoCluster, node: string, uid: string): CpuSet | undefined {
+  const assignment = assignmentsOn(cluster, node).find(({ podUID }) => podUID === uid);
+  return assignment && CpuSet.parse(assignment.cpus);
 }

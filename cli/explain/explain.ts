@@ -131,7 +131,7 @@ function placementOf({ host, assigned }: NodeStateFacts) {
   };
 }
 
-export function factsOf(subject: Subject, now: number): VmFacts {
+function factsOf(subject: Subject, now: number): VmFacts {
   const { kind, namespace, name, vm, vmi, migrations, rejections } = subject;
   const isPod = kind === 'pod' && vmi === undefined;
   return {

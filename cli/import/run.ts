@@ -42,7 +42,7 @@ function novaHostOf(files: readonly ConfigFile[]): NovaHost {
 }
 
 /** Bytes of all files together. A nova.conf with every comment of the sample has less than half of it. */
-export const MAX_FILES_BYTES = 2 * 1024 * 1024;
+const MAX_FILES_BYTES = 2 * 1024 * 1024;
 
 /** A directory stands for its `*.conf` by name, as in Nova's `--config-dir`. @throws CliError naming the file */
 export async function readConfigFiles(paths: readonly string[]): Promise<ConfigFile[]> {

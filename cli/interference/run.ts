@@ -23,7 +23,7 @@ export async function run(node: string | undefined, { output, plan, ...flags }: 
 }
 
 /** Output of `plumbline interference -o json`: docs/schemas/interference.json. */
-export function interferenceData({ vms, ...status }: InterferenceStatus) {
+function interferenceData({ vms, ...status }: InterferenceStatus) {
   return { ...status, vms: vms.map((vm) => ({ ...vm, cpus: numbersOf(vm.cpus), disturbed: isDisturbed(vm) })) };
 }
 
@@ -39,7 +39,7 @@ const QUALITIES: Readonly<Record<DisturbedVm['quality'], string>> = {
 };
 
 /** @param wide also since the start of each VM, how it was measured, and a line for each source */
-export function interferenceLines({ vms, problems }: InterferenceStatus, wide = false): string[] {
+function interferenceLines({ vms, problems }: InterferenceStatus, wide = false): string[] {
   const warnings = problems.map((problem) => `! ${problem}`);
   if (vms.length === 0) return ['no VM on this node has dedicated CPUs', ...warnings];
   if (wide) return [...vms.flatMap((vm, i) => [...(i === 0 ? [] : ['']), ...vmLines(vm)]), ...warnings];

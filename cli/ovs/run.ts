@@ -21,7 +21,7 @@ export async function run(node: string | undefined, { output, ...flags }: AgentF
 }
 
 /** Output of `plumbline ovs status -o json`: docs/schemas/ovs-status.json. */
-export function ovsStatusData(status: OvsStatus) {
+function ovsStatusData(status: OvsStatus) {
   const listed = (cpus: string | null) => (cpus === null ? null : numbersOf(cpus));
   return {
     ...status,
@@ -40,7 +40,7 @@ export function ovsStatusData(status: OvsStatus) {
 }
 
 /** @param each one line for each thread; otherwise equal threads share one */
-export function statusLines(status: OvsStatus, each = false): string[] {
+function statusLines(status: OvsStatus, each = false): string[] {
   const { enabled, enablerFile, desired, why, problems, sources, processes } = status;
   const lines = enabled
     ? [

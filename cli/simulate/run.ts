@@ -91,7 +91,7 @@ function threadNotes({ placements }: Simulation, demands: readonly Demand[], hos
 }
 
 /** Output of `plumbline simulate -o json`: docs/schemas/simulate.json. */
-export function simulateData({ vms, cpus, smt: _, ...result }: Simulation, fits: boolean, notes: readonly string[]) {
+function simulateData({ vms, cpus, smt: _, ...result }: Simulation, fits: boolean, notes: readonly string[]) {
   const { used, ...others } = cpus;
   return {
     fits,

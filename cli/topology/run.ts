@@ -29,7 +29,7 @@ export async function run({ sysfsRoot, output }: TopologyFlags): Promise<void> {
 }
 
 /** The text output of `plumbline topology`. @param width columns @param wide lists are not shortened */
-export function machineLines(machine: Machine, width: number, wide = false): Line[] {
+function machineLines(machine: Machine, width: number, wide = false): Line[] {
   const { host, cells, isolated, offline, caches } = machine;
   const sockets = new Set(host.cpus.map(({ socket }) => socket)).size;
   const memoryOnly = cells.length - host.cells.length;

@@ -16,7 +16,7 @@ export async function run(node: string | undefined, { output, ...flags }: AgentF
 }
 
 /** Output of `plumbline vm status -o json`: docs/schemas/vm-status.json. */
-export function vmStatusData({ vms, overlaps }: VmStatus) {
+function vmStatusData({ vms, overlaps }: VmStatus) {
   return {
     vms: vms.map(({ state, container, housekeeping, threads, ...rest }) => ({
       ...rest,
@@ -35,7 +35,7 @@ export function vmStatusData({ vms, overlaps }: VmStatus) {
 }
 
 /** Each VM with its mask's state and its threads. @param each one line for each thread, else equal ones share it */
-export function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
+function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
   const lines = vms.flatMap((vm) => [...headLines(vm), ...threadLines(vm, each), '']);
   if (vms.length === 0) lines.push('no VM on this node has a CPU mask or dedicated CPUs', '');
   for (const { vms: pair, cpus } of overlaps)
@@ -68,18 +68,18 @@ function threadLines({ threads }: OneVm, each: boolean): string[] {
 }
 
 /** @throws CliError if the agent cannot be reached, or does not manage VMs */
-export function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
+function fetchVmStatus(ask: AskAgent): Promise<VmStatus> {
   const absent = 'this agent does not manage VMs (--vm-pinning off, --mode dpu, or it is too old)';
   return readPage(ask, '/vms', vmStatus, absent);
 }
 
 /** The state of a VM's mask from the agent's name for it, with the same reason as in `plumbline explain`. */
-export function maskReason(state: string): Reason {
+function maskReason(state: string): Reason {
   if (state === 'pinned') return 'MaskApplied';
   return state === 'refused' ? 'PinningRefused' : 'MaskNotApplied';
 }
 
-export function areVmsInOrder({ vms, overlaps }: VmStatus): boolean {
+function areVmsInOrder({ vms, overlaps }: VmStatus): boolean {
   const isKept = ({ mask, state, problems, threads }: OneVm) =>
     (state === null ? mask === null : REASONS[maskReason(state)].verdict === 'ok') &&
     problems.length === 0 &&

@@ -154,7 +154,7 @@ export function unaryHandler<Request, Response>(
 }
 
 /** A signal that aborts when the caller cancels, its deadline passes or its connection breaks. */
-export function abortSignalOf(
+function abortSignalOf(
   call: ServerUnaryCall<never, never> | ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>,
 ): AbortSignal {
   const controller = new AbortController();

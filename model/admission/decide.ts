@@ -17,6 +17,7 @@ import type {
   PodCpus,
   PodFacts,
 } from './facts.ts';
+import { cpusWhileRunning } from './facts.ts';
 import { cpusOfLauncher } from './launcher-cpus.ts';
 import { podNetworks, reachFindings } from './networks.ts';
 import { cpusOfOrdinary } from './ordinary-cpus.ts';
@@ -167,11 +168,6 @@ function foreignRequests(
 ): AdmissionFinding[] {
   const message = reservedRequest(pod, bearer, mayHave);
   return message === undefined ? [] : [{ severity: 'error', code: 'reserved', message, status: 403 }];
-}
-
-/** Without init containers. Sidecars do not count. */
-export function cpusWhileRunning({ amounts }: Pick<PodCpus, 'amounts'>): number {
-  return amounts.reduce((sum, { list, cpus }) => (list === 'containers' ? sum + cpus : sum), 0);
 }
 
 /**

@@ -52,7 +52,7 @@ export function placementText(preferences: PlacementPreferences, required: reado
 }
 
 /** A node requirement as text: `key In a,b`. */
-export function inWords({ key, operator, values }: NodeRequirement): string {
+function inWords({ key, operator, values }: NodeRequirement): string {
   return `${key} ${operator} ${(values ?? []).join(',')}`;
 }
 const MAX_NOTE_CHARACTERS = 512;

@@ -148,3 +148,8 @@ export type Decision =
       /** All errors, then warnings and information as for an admitted pod. */
       readonly findings: readonly AdmissionFinding[];
     };
+
+/** Without init containers. Sidecars do not count. */
+export function cpusWhileRunning({ amounts }: Pick<PodCpus, 'amounts'>): number {
+  return amounts.reduce((sum, { list, cpus }) => (list === 'containers' ? sum + cpus : sum), 0);
+}

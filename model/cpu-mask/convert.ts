@@ -20,7 +20,7 @@ export function toTaskset(mask: CpuMask, vcpus: number, online: CpuSet): readonl
 }
 
 /** A set in the form 0x0000000A: upper-case digits, padded to a multiple of eight. */
-export function hexMask(cpus: CpuSet): string {
+function hexMask(cpus: CpuSet): string {
   const digits = cpus.toMask().slice(2).toUpperCase();
   return `0x${digits.padStart(Math.ceil(digits.length / 8) * 8, '0')}`;
 }

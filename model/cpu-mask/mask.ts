@@ -126,7 +126,7 @@ export function checkCount(mask: CpuMask, vcpus: number): string | undefined {
 }
 
 /** By id: a host with four CPUs may lack CPU 2 and have CPU 7. Call it at each start and for each migration target. */
-export function checkHost(mask: CpuMask, online: CpuSet): string | undefined {
+function checkHost(mask: CpuMask, online: CpuSet): string | undefined {
   const absent = summaryOf(mask).cpus.minus(online);
   if (absent.isEmpty) return undefined;
   return `the CPU mask ${briefMask(mask)} names CPU ${absent.brief}, which is not online on this host (it has ${online.brief})`;

@@ -1,11 +1,11 @@
 import { bitCount, type Hint, isNarrower, subMasks } from './hints.ts';
 
-export interface MemoryTable {
+interface MemoryTable {
   readonly allocatable: number;
   readonly free: number;
 }
 
-export interface MemoryCell {
+interface MemoryCell {
   /** Number of blocks that include the node. */
   readonly blocks: number;
   /** The NUMA nodes in the same group as bits, including this one. */

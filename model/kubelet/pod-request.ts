@@ -132,7 +132,7 @@ const COUNTED = ['cpu', 'memory'] as const;
  * From its status, else computed: one container without equal requests and limits makes the pod Burstable.
  * Source: pkg/apis/core/v1/helper/qos/qos.go, GetPodQOS. @throws ParseError
  */
-export function isGuaranteed(pod: RequestingPod): boolean {
+function isGuaranteed(pod: RequestingPod): boolean {
   const qosClass = pod.status?.qosClass;
   if (qosClass) return qosClass === 'Guaranteed';
   const podLevel = pod.spec?.resources;

@@ -101,7 +101,7 @@ export interface Taint {
 }
 
 /** Source: k8s.io/api/core/v1, Toleration. */
-export interface Toleration {
+interface Toleration {
   readonly key?: string | null | undefined;
   /** Equal (also if absent) or Exists. */
   readonly operator?: string | null | undefined;

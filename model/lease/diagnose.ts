@@ -158,7 +158,7 @@ export function renewalWriter({ managedFields }: WriterSample): string | undefin
 }
 
 /** Two mean that two agents, or an agent and OVN-Kubernetes, renew it: one may hide that the DPU is dead. */
-export function renewalWriters(samples: readonly WriterSample[]): string[] {
+function renewalWriters(samples: readonly WriterSample[]): string[] {
   const writers = samples.map(renewalWriter).filter((writer) => writer !== undefined);
   return [...new Set(writers)].sort();
 }

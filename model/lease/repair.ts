@@ -51,7 +51,7 @@ export function repairLease(lease: LeaseShape | undefined, subject: LeaseSubject
 }
 
 /** The form of the lease for a node's DPU. */
-export function leaseForm({ nodeName, nodeUid, duration }: LeaseSubject): LeaseForm {
+function leaseForm({ nodeName, nodeUid, duration }: LeaseSubject): LeaseForm {
   const owner: OwnerReference = {
     apiVersion: 'v1',
     kind: 'Node',

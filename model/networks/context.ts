@@ -62,7 +62,7 @@ export function parseBridgeMappings(
 }
 
 /** If physnets share a bridge, the first one stands for all: they share its uplinks. */
-export function physnetsByBridge(mappings: readonly BridgeMapping[]): ReadonlyMap<string, string> {
+function physnetsByBridge(mappings: readonly BridgeMapping[]): ReadonlyMap<string, string> {
   const physnets = new Map<string, string>();
   for (const { physnet, bridge } of mappings) if (!physnets.has(bridge)) physnets.set(bridge, physnet);
   return physnets;

@@ -45,7 +45,7 @@ const MAX_PROBLEM_CHARACTERS = 300;
 /** `later`: usable; `poll`: no checkpoint reports changes; `soon`: not usable (a kubelet that is still starting). */
 export type AnswerVerdict = 'later' | 'poll' | 'soon';
 
-export interface PodResourcesSourceDeps {
+interface PodResourcesSourceDeps {
   readonly client: PodResourcesClient;
   readonly kubeletDir: string;
   readonly socketPath: string;

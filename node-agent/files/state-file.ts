@@ -15,7 +15,7 @@ export type StateFileMode = 'unread' | 'unsaved' | 'current';
 
 export type OnFileProblem = (path: string, problem: string | undefined) => void;
 
-export interface StateFileOptions<Value> {
+interface StateFileOptions<Value> {
   readonly path: string;
   readonly maxBytes: number;
   /** Permissions; by default it is for the agent alone. */

@@ -9,7 +9,7 @@ import { readBounded } from '../files/bounded-file.ts';
 import { kubeletConfigOf, type NodeKubeletConfig } from './kubelet-config.ts';
 
 /** Reading the kubelet's /configz failed: access is forbidden, or another program or none answers there. */
-export class ConfigzError extends PlumblineError {
+class ConfigzError extends PlumblineError {
   constructor(endpoint: string, why: string, options?: ErrorOptions) {
     super('configz', `https://${endpoint}/configz: ${why}`, options);
   }

@@ -20,7 +20,7 @@ import { pciAddressIn } from './knobs.ts';
 import { VmAccount, type VmReading } from './vm-account.ts';
 
 /** A VM as the pinning of VMs sees it. */
-export interface Guest {
+interface Guest {
   readonly launcher: {
     readonly uid: string;
     readonly namespace: string;

@@ -7,7 +7,7 @@ import type { NodeNetworks } from '../../model/networks/reach.ts';
 import type { DiscoveredNetworks, NetworkName } from './locate.ts';
 import type { MapInUse } from './map-memory.ts';
 
-export const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
+const NO_NETWORKS: NodeNetworks = { physnets: new Map(), tunnel: undefined };
 
 export interface NetworksView {
   readonly networks: NodeNetworks;

@@ -21,7 +21,7 @@ export function readNetworkMap(file: string): NetworkMap {
 }
 
 /** @throws NetworkMapError naming the file and the fault */
-export function parseNetworkMapText(file: string, text: string): NetworkMap {
+function parseNetworkMapText(file: string, text: string): NetworkMap {
   const map = named(file, () => parseNetworkMap(parseYaml(text)));
   for (const physnet of map.flatMap(({ physnets = {} }) => Object.keys(physnets))) {
     named(file, () => physnetResource(physnet));

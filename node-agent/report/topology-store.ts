@@ -7,7 +7,7 @@ import {
   type RequestOptions,
 } from '../../kube/client.ts';
 import { NODE_TOPOLOGY_API, type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
-import { isObject } from '../../model/json.ts';
+import { createMergePatch } from '../../model/json.ts';
 import { AGENT } from '../../model/names.ts';
 import { type NodeIdentity, ownedBy } from '../kube-objects/lease.ts';
 
@@ -111,17 +111,4 @@ export class TopologyStore {
     if (this.#last === undefined) return;
     if (JSON.stringify(this.#last.stored) !== JSON.stringify(this.#published)) this.#last = undefined;
   }
-}
-
-/** RFC 7386; undefined if they are equal. A list that differs is replaced; members that `to` lacks become null. */
-export function createMergePatch(from: unknown, to: unknown): unknown {
-  if (!isObject(from) || !isObject(to)) return JSON.stringify(from) === JSON.stringify(to) ? undefined : to;
-  const patch: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(to)) {
-    if (value === undefined) continue;
-    const change = createMergePatch(from[key], value);
-    if (change !== undefined) patch[key] = change;
-  }
-  for (const key of Object.keys(from)) if (to[key] === undefined && from[key] !== undefined) patch[key] = null;
-  return Object.keys(patch).length === 0 ? undefined : patch;
 }

@@ -138,11 +138,11 @@ const MAX_VALUES = 512;
 const MAX_LABEL_CHARACTERS = 128;
 
 /** Bounds the values of a metric's label that others choose, such as the names of physnets. */
-export function createBoundedLabel(most = MAX_VALUES): (value: string) => string {
+function createBoundedLabel(): (value: string) => string {
   const values = new Set<string>();
   return (value) => {
     if (values.has(value)) return value;
-    if (values.size >= most || value.length > MAX_LABEL_CHARACTERS) return 'other';
+    if (values.size >= MAX_VALUES || value.length > MAX_LABEL_CHARACTERS) return 'other';
     values.add(value);
     return value;
   };

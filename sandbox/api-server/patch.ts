@@ -77,7 +77,7 @@ const MERGE_KEYS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Into a new object. `$patch: delete` is for items of lists; directives about order and keys to keep are ignored. */
-export function strategicMerge(target: JsonRecord, patch: JsonRecord): JsonRecord {
+function strategicMerge(target: JsonRecord, patch: JsonRecord): JsonRecord {
   if (patch.$patch !== undefined) throw badRequest(`unknown patch directive: ${String(patch.$patch)}`);
   const merged = { ...target };
   for (const [key, value] of Object.entries(patch)) {

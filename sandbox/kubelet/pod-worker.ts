@@ -4,7 +4,8 @@ import { KubeletApiError } from '../../kube/kubelet-api/transport.ts';
 import { PODS } from '../api-server/built-in-types.ts';
 import { ApiError } from '../api-server/errors.ts';
 import { timestamp } from '../api-server/preparation.ts';
-import { type EventContent, type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
+import type { EventContent } from '../clients/local-client.ts';
+import { type LocalClient, undefinedNetwork, unlessNotFound } from '../clients/local-client.ts';
 import type { KubePod } from '../objects.ts';
 import {
   isReadinessStale,

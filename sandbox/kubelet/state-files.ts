@@ -106,7 +106,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 /** FNV-1a over a Go dump with checksum zero. Source: pkg/kubelet/checkpointmanager/checksum, apimachinery/pkg/util/dump. */
-export function checkpointChecksum(policyName: string, defaultCpuSet: string, entries: Entries): number {
+function checkpointChecksum(policyName: string, defaultCpuSet: string, entries: Entries): number {
   const pods = dump(entries, (containers) => `(map[string]string)${dump(containers, (cpus) => `(string)${cpus}`)}`);
   return fnv32a(
     `(*state.CPUManagerCheckpoint){PolicyName:(string)${policyName} DefaultCPUSet:(string)${defaultCpuSet} ` +

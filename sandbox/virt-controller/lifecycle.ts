@@ -70,7 +70,7 @@ function startPauseSeconds(failures: number): number {
 }
 
 /** The part of a machine's status about instances that end before they run. */
-export interface StartFailure {
+interface StartFailure {
   readonly consecutiveFailCount: number;
   readonly lastFailedVMIUID: string;
   /** RFC 3339. */

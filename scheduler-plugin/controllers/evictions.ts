@@ -22,7 +22,7 @@ export interface StuckPod {
   readonly why: EvictionReason;
 }
 
-export const placeLostText = (node: string): string => `node ${node} ${PLACE_LOST}: its kubelet would refuse the pod`;
+const placeLostText = (node: string): string => `node ${node} ${PLACE_LOST}: its kubelet would refuse the pod`;
 
 export interface EvictionsOptions {
   readonly client: KubeClient;

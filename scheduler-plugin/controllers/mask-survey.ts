@@ -10,7 +10,7 @@ import {
 import { createSlices, sleep } from '../../runtime/time.ts';
 import { type Fleet, trustedShape } from '../cluster/fleet.ts';
 
-export interface MaskCounts {
+interface MaskCounts {
   readonly vms: number;
   readonly withoutNode: number;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { createTerminalLog } from '../../cli/console/run.ts';
 import { createPrinter } from '../../cli/demo/printer.ts';
-import { COMMANDS, runProgram } from '../../cli/program.ts';
+import { createProgram, runProgram } from '../../cli/program.ts';
 import { createProgress, print } from '../../cli/support/output.ts';
 import { watch } from '../../cli/support/watch.ts';
 import { KubeError } from '../../kube/client.ts';
@@ -318,7 +318,9 @@ describe('texts of others in the output', function () {
   });
 
   it('each word of the command line', async () => {
-    const lines = COMMANDS.map(({ name }) => [name, ...(['ovs', 'vm'].includes(name) ? ['status'] : [])]);
+    const { commands } = await createProgram('plumbline', () => false);
+    const names = commands.map((command) => command.name());
+    const lines = names.map((name) => [name, ...(['ovs', 'vm'].includes(name) ? ['status'] : [])]);
     const extra = [[], ['import', 'nova-conf'], ['cpu-mask', 'parse'], ['cpu-mask', 'convert', '1', '--to']];
     const flags = [
       '-o',

@@ -5,7 +5,6 @@ import { fetchOvsStatus } from '../../cli/agent/ovs-status.ts';
 import type { OpenPort } from '../../cli/extender/port-forward.ts';
 import { usingCluster } from '../../cli/support/cluster.ts';
 import { EXIT } from '../../cli/support/exit-status.ts';
-import { fetchVmStatus } from '../../cli/vm/run.ts';
 import { KubeError } from '../../kube/client.ts';
 import { createLogger } from '../../runtime/log.ts';
 import { Registry } from '../../runtime/metrics.ts';
@@ -13,7 +12,6 @@ import { createProbeServer } from '../../runtime/probes.ts';
 import { useCluster } from './cluster-fixture.ts';
 
 const OVS = { enabled: true, enablerFile: '/etc/x', desired: '0-3', why: [], problems: [], sources: [], processes: [] };
-const VMS = { vms: [], overlaps: [] };
 const ENDING = { phase: 'Succeeded' };
 const RUNNING = { phase: 'Running' };
 
@@ -38,7 +36,7 @@ describe('the agent of a node, reached through the API server', function () {
       port: 0,
       notReady: () => undefined,
       registry: new Registry(),
-      pages: { '/ovs': () => OVS, '/vms': () => VMS },
+      pages: { '/ovs': () => OVS },
       log: createLogger('test', 'silent'),
     });
     await server.start();
@@ -59,7 +57,7 @@ describe('the agent of a node, reached through the API server', function () {
 
   it('is the running pod on that node, and gives the same answer as on the node', async () => {
     assert.deepEqual(await fetchOvsStatus(ask('worker-1')), OVS);
-    assert.deepEqual(await fetchVmStatus(ask('worker-2')), VMS);
+    assert.deepEqual(await fetchOvsStatus(ask('worker-2')), OVS);
     assert.deepEqual(targets, ['plumbline-system/agent-1:8082', 'plumbline-system/agent-2:8082']);
   });
 

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { COMMANDS } from '../../cli/program.ts';
+import { createProgram } from '../../cli/program.ts';
 import { tempDirectories } from '../support/files.ts';
 import { useCluster } from './cluster-fixture.ts';
 import { PROGRAM, plumbline } from './run.ts';
+
+const { commands } = await createProgram('plumbline', () => false);
 
 describe('completion', function () {
   this.timeout(300_000);
@@ -51,7 +53,7 @@ describe('completion', function () {
       ['completion', ''],
       ['bash', 'zsh', 'fish'],
     ],
-    [['nonsense', ''], COMMANDS.map(({ name }) => name)],
+    [['nonsense', ''], commands.map((command) => command.name())],
   ];
   for (const [typed, expected] of cases) {
     it(`${typed.join(' ')}⇥`, async () => {
@@ -61,7 +63,7 @@ describe('completion', function () {
 
   it('lists every command with its summary', async () => {
     const { stdout } = await plumbline(['__complete', '']);
-    assert.equal(stdout, COMMANDS.map(({ name, summary }) => `${name}\t${summary}\n`).join(''));
+    assert.equal(stdout, commands.map((command) => `${command.name()}\t${command.summary()}\n`).join(''));
   });
 
   it('offers no names and prints no error without a cluster', async () => {

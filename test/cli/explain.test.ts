@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { factsOf } from '../../cli/explain/explain.ts';
+import { explain } from '../../cli/explain/explain.ts';
+import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
-import { vmState } from '../../diagnosis/state.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { listenOnLoopback } from '../real/processes.ts';
 import { useCluster } from './cluster-fixture.ts';
+import { createObjectsApi } from './objects-api-stand-in.ts';
 import { plumbline } from './run.ts';
 import { type Spoken, spoken } from './spoken.ts';
 
@@ -133,7 +134,7 @@ describe('plumbline explain', function () {
       ]);
     });
 
-    it('with a rejection: shows how often KubeVirt tried and when it tries again', () => {
+    it('with a rejection: shows how often KubeVirt tried and when it tries again', async () => {
       const now = Date.parse('2026-11-01T10:00:00Z');
       const rejection = occurrence.parse({
         involvedObject: { kind: 'Pod', name: 'virt-launcher-again-abcde' },
@@ -155,12 +156,11 @@ describe('plumbline explain', function () {
         vm: explainedVm.parse({ metadata: { name: 'again' }, spec: { runStrategy: 'Always' }, status }),
         rejections: [rejection],
       } as const;
-      assert.match(
-        vmState(factsOf(subject, now), []).text,
-        /deleted it \(3 times in a row\), and starts another in 90 s$/,
-      );
+      const access = { client: createObjectsApi({}) } as unknown as ClusterAccess;
+      const textAt = async (at: number) => (await explain(access, subject, {}, at)).text;
+      assert.match(await textAt(now), /deleted it \(3 times in a row\), and starts another in 90 s$/);
       // An hour later, it is no reason for the missing VMI.
-      assert.doesNotMatch(vmState(factsOf(subject, now + 3_600_000), []).text, /rejected/);
+      assert.doesNotMatch(await textAt(now + 3_600_000), /rejected/);
     });
   });
 

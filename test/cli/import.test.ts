@@ -3,7 +3,6 @@ import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { MAX_FILES_BYTES } from '../../cli/import/run.ts';
 import { parseNetworkMap } from '../../model/networks/network-map.ts';
 import { tempDirectories } from '../support/files.ts';
 
@@ -69,7 +68,7 @@ describe('plumbline import nova-conf', function () {
     ['text that is not UTF-8', () => [file('b.ini', Buffer.from([0x5b, 0xff, 0x5d]))], /is not UTF-8 text/],
     [
       'files that are too large together',
-      () => ['e.ini', 'f.ini'].map((name) => file(name, '#\n'.repeat(MAX_FILES_BYTES / 3))),
+      () => ['e.ini', 'f.ini'].map((name) => file(name, '#\n'.repeat(2_097_152 / 3))),
       /f\.ini: the files have more than 2097152 bytes together/,
     ],
     ['a file without an end', () => ['/dev/zero'], /cannot read \/dev\/zero: it is larger than 2097152 bytes/],

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { createCommand } from '../../cli/interference/command.ts';
 import { planLines } from '../../cli/interference/plan.ts';
-import { interferenceData, interferenceLines } from '../../cli/interference/run.ts';
+import { EXIT } from '../../cli/support/exit-status.ts';
 import type { DisturbedVm, InterferenceStatus } from '../../model/agent-status.ts';
 import { parseOutput } from '../support/output-schema.ts';
+import { askAgent } from '../support/run-command.ts';
 
 const quiet: DisturbedVm = {
   namespace: 'demo',
@@ -35,9 +37,12 @@ const status: InterferenceStatus = {
   problems: ['no /proc/softirqs'],
 };
 
+const ask = (status: InterferenceStatus, ...flags: string[]) =>
+  askAgent(createCommand(), flags, { '/interference': status });
+
 describe('plumbline interference', () => {
-  it('marks the VMs that lost more than 1 %, and shows a dash for what the kernel does not count', () => {
-    assert.deepEqual(interferenceLines(status), [
+  it('marks the VMs that lost more than 1 %, and shows a dash for what the kernel does not count', async () => {
+    assert.deepEqual((await ask(status)).lines, [
       '  VM      CPUS  TAKEN   INTERRUPTS  RUN DELAY  OWN      MOST FREQUENT',
       '! demo/a  2-5   1.88 %  4.000 s     0.500 s    1.000 s  virtio2-input.0 (eth7) 42',
       '  demo/b  6-7   0.00 %  -           0.000 s    0.500 s  LOC 12',
@@ -45,15 +50,15 @@ describe('plumbline interference', () => {
     ]);
   });
 
-  it('shows by how much sampled times may be wrong', () => {
+  it('shows by how much sampled times may be wrong', async () => {
     const lastMinute = { ...disturbed.lastMinute, seconds: 60, interrupts: 4, interruptsError: 0.4 };
     const sampled = { ...disturbed, quality: 'softirqs-sampled', lastMinute } as DisturbedVm;
-    const [, line] = interferenceLines({ ...status, vms: [sampled] });
+    const [, line] = (await ask({ ...status, vms: [sampled] })).lines;
     assert.match(line ?? '', /1\.88 % {2}4\.000 s ± 0\.400 {2}0\.500 s/);
   });
 
-  it('-o wide: since the start, and how it was measured', () => {
-    assert.deepEqual(interferenceLines({ ...status, vms: [quiet], problems: [] }, true), [
+  it('-o wide: since the start, and how it was measured', async () => {
+    assert.deepEqual((await ask({ ...status, vms: [quiet], problems: [] }, '-o', 'wide')).lines, [
       'demo/b on CPUs 6-7: 0.00 % taken',
       '          MEASURED  INTERRUPTS  RUN DELAY  OWN',
       '  last    60 s      -           0.000 s    0.500 s',
@@ -98,9 +103,13 @@ describe('plumbline interference', () => {
     assert.ok(planLines({ ...status, items: [...items], managers }, true).some((line) => line.includes('41 b')));
   });
 
-  it('-o json matches its schema', () => {
-    const data = interferenceData(status);
-    parseOutput('interference', data);
+  it('-o json matches its schema', async () => {
+    const { stdout, status: exit } = await ask(status, '-o', 'json');
+    assert.equal(exit, EXIT.findings);
+    const data = parseOutput<{ vms: { cpus: readonly number[]; disturbed: boolean }[] }>(
+      'interference',
+      JSON.parse(stdout),
+    );
     assert.deepEqual(
       data.vms.map(({ cpus, disturbed: is }) => [cpus.length, is]),
       [
@@ -110,14 +119,13 @@ describe('plumbline interference', () => {
     );
   });
 
-  it('names a pod that the kubelet has not named by its uid', () => {
-    const [, line] = interferenceLines({ ...status, vms: [{ ...quiet, namespace: '', vmi: '', podName: '' }] });
+  it('names a pod that the kubelet has not named by its uid', async () => {
+    const [, line] = (await ask({ ...status, vms: [{ ...quiet, namespace: '', vmi: '', podName: '' }] })).lines;
     assert.match(line ?? '', /^ {2}uid-b /);
   });
 
-  it('says that there is nothing to disturb', () => {
-    assert.deepEqual(interferenceLines({ ...status, vms: [], problems: [] }), [
-      'no VM on this node has dedicated CPUs',
-    ]);
+  it('says that there is nothing to disturb', async () => {
+    const { lines, status: exit } = await ask({ ...status, vms: [], problems: [] });
+    assert.deepEqual([lines, exit], [['no VM on this node has dedicated CPUs'], EXIT.ok]);
   });
 });

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { isSwitchInOrder } from '../../cli/agent/ovs-status.ts';
-import { statusLines } from '../../cli/ovs/run.ts';
+import { createCommand } from '../../cli/ovs/command.ts';
+import { EXIT } from '../../cli/support/exit-status.ts';
 import type { OvsStatus } from '../../model/agent-status.ts';
+import { parseOutput } from '../support/output-schema.ts';
+import { askAgent } from '../support/run-command.ts';
 
 const EXAMPLE: OvsStatus = {
   enabled: true,
@@ -32,9 +35,13 @@ const EXAMPLE: OvsStatus = {
   ],
 };
 
+const ask = (status: OvsStatus, ...flags: string[]) =>
+  askAgent(createCommand(), ['status', ...flags], { '/ovs': status });
+
 describe('plumbline ovs status', () => {
-  it('shows desired CPUs with reasons, groups similar threads in a line, and lists problems', () => {
-    const text = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
+  it('shows desired CPUs with reasons, groups similar threads in a line, and lists problems', async () => {
+    const { lines, status } = await ask(EXAMPLE);
+    const text = lines.map((line) => line.replaceAll(/ {2,}/g, '  '));
     assert.deepEqual(text, [
       'on: ordinary threads should run on CPUs 0-3',
       '  4-7: owned by containers',
@@ -51,9 +58,10 @@ describe('plumbline ovs status', () => {
       '  106 late  5  desired 0-3: refused by the kernel: EPERM',
       '',
       'ovs-vswitchd monitor (pid 99), 0 threads',
-      '',
     ]);
-    assert.equal(statusLines(EXAMPLE, true).filter((line) => /handler/.test(line)).length, 2);
+    assert.equal(status, EXIT.findings);
+    const wide = await ask(EXAMPLE, '-o', 'wide');
+    assert.equal(wide.lines.filter((line) => /handler/.test(line)).length, 2);
   });
 
   it('is in order if every thread is on its CPUs without problems, or if it is off', () => {
@@ -65,9 +73,38 @@ describe('plumbline ovs status', () => {
     assert.equal(isSwitchInOrder({ ...EXAMPLE, enabled: false, desired: null, processes: off }), true);
   });
 
-  it('reports that it is off, and that there is no daemon', () => {
-    const text = statusLines({ ...EXAMPLE, enabled: false, desired: null, why: [], processes: [] }).join('\n');
-    assert.match(text, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
-    assert.match(text, /no Open vSwitch daemon found/);
+  it('reports that it is off, and that there is no daemon', async () => {
+    const { stdout, status } = await ask({ ...EXAMPLE, enabled: false, desired: null, why: [], processes: [] });
+    assert.equal(status, EXIT.ok);
+    assert.match(stdout, /^off: .*enable_dynamic_cpu_affinity is missing or empty/);
+    assert.match(stdout, /no Open vSwitch daemon found/);
+  });
+
+  it('-o json matches its schema: CPUs are numbers, null if unset', async () => {
+    const dataOf = async (status: OvsStatus) => {
+      const data = JSON.parse((await ask(status, '-o', 'json')).stdout);
+      parseOutput('ovs-status', data);
+      return data;
+    };
+    const threads = [
+      { tid: 7, name: 'handler7', allowed: '0-3', desired: '0,2', note: 'clipped' },
+      { tid: 8, name: 'pmd-c03', allowed: '3', desired: null, note: 'pmd' },
+    ];
+    const status = { ...EXAMPLE, desired: '0,2', why: [], sources: [] };
+    const data = await dataOf({ ...status, processes: [{ name: 'ovs-vswitchd', role: 'daemon', pid: 6, threads }] });
+    assert.deepEqual([data.inOrder, data.desired], [false, [0, 2]]);
+    assert.deepEqual(
+      data.processes[0].threads.map((one: { allowed: unknown; desired: unknown; inPlace: unknown }) => [
+        one.allowed,
+        one.desired,
+        one.inPlace,
+      ]),
+      [
+        [[0, 1, 2, 3], [0, 2], false],
+        [[3], null, true],
+      ],
+    );
+    const off = await dataOf({ ...status, enabled: false, desired: null, processes: [] });
+    assert.deepEqual([off.inOrder, off.desired], [true, null]);
   });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { demandOf, parseShape } from '../../cli/simulate/demand.ts';
-import type { simulateData } from '../../cli/simulate/run.ts';
 import { inventNodes } from '../../cli/simulate/scene.ts';
 import { type Simulation, simulate } from '../../cli/simulate/simulate.ts';
 import { CliError } from '../../cli/support/exit-status.ts';
@@ -11,6 +10,14 @@ import { parseOutput } from '../support/output-schema.ts';
 import { useCluster } from './cluster-fixture.ts';
 import { contradictedPrediction } from './contradicted-prediction-fixture.ts';
 import { buildCli, plumbline } from './run.ts';
+
+/** The output as JSON: docs/schemas/simulate.json. */
+interface SimulateData {
+  readonly fits: boolean;
+  readonly nodes: number;
+  readonly vms: readonly unknown[];
+  readonly notes: readonly string[];
+}
 
 const GIB = 2 ** 30;
 const INVENTION = { physnet: [], topologyManager: 'best-effort', kubelet: 'v1.36.2' };
@@ -193,7 +200,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
         kubeconfig: cluster.kubeconfig,
         input: VMS,
       });
-      const { fits, nodes, vms, notes } = parseOutput<ReturnType<typeof simulateData>>('simulate', JSON.parse(stdout));
+      const { fits, nodes, vms, notes } = parseOutput<SimulateData>('simulate', JSON.parse(stdout));
       assert.equal(status, 1);
       assert.equal(fits, false);
       assert.equal(nodes, 1);
@@ -218,7 +225,7 @@ spec: { config: '{"cniVersion":"1.0.0","type":"ovn-k8s-cni-overlay","topology":"
       const vm = `{ apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: { name: of-claim }, spec: { template: { spec: { domain: { cpu: ${cpu} } } } } }`;
       const args = ['simulate', '-f', '-', '--nodes', '1', '--topology', '1x4x2', '-o', 'json'];
       const { stdout, status } = await plumbline(args, { input: vm });
-      const { fits, vms, notes } = parseOutput<ReturnType<typeof simulateData>>('simulate', JSON.parse(stdout));
+      const { fits, vms, notes } = parseOutput<SimulateData>('simulate', JSON.parse(stdout));
       assert.deepEqual([status, fits, vms], [1, false, []]);
       assert.match(notes.join('\n'), /of-claim: the VM gets its CPUs from a claim \(domain\.cpu\.dra\)/);
     });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { agentAt } from '../../cli/agent/ask.ts';
-import { areVmsInOrder, fetchVmStatus, statusLines } from '../../cli/vm/run.ts';
+import { EXIT } from '../../cli/support/exit-status.ts';
+import { createCommand } from '../../cli/vm/command.ts';
 import type { VmStatus } from '../../model/agent-status.ts';
+import { parseOutput } from '../support/output-schema.ts';
+import { askAgent } from '../support/run-command.ts';
 
 const thread = (tid: number, name: string, role: string, allowed: string, desired: string | null) => {
   return { tid, name, role, allowed, desired };
@@ -30,16 +30,19 @@ const EXAMPLE: VmStatus = {
   overlaps: [],
 };
 
+const ask = (status: VmStatus, ...flags: string[]) =>
+  askAgent(createCommand(), ['status', ...flags], { '/vms': status });
+
 describe('plumbline vm status', () => {
-  it('is in order and says so if no VM is managed', () => {
-    const status = { vms: [], overlaps: [] };
-    assert.deepEqual(statusLines(status), ['no VM on this node has a CPU mask or dedicated CPUs']);
-    assert.ok(areVmsInOrder(status));
+  it('is in order and says so if no VM is managed', async () => {
+    const { lines, status } = await ask({ vms: [], overlaps: [] });
+    assert.deepEqual([lines, status], [['no VM on this node has a CPU mask or dedicated CPUs'], EXIT.ok]);
   });
 
-  it('shows wanted and actual CPUs of each thread, and groups similar emulator threads', () => {
-    const lines = statusLines(EXAMPLE).map((line) => line.replaceAll(/ {2,}/g, '  '));
-    assert.deepEqual(lines, [
+  it('shows wanted and actual CPUs of each thread, and groups similar emulator threads', async () => {
+    const { lines, status } = await ask(EXAMPLE);
+    const texts = lines.map((line) => line.replaceAll(/ {2,}/g, '  '));
+    assert.deepEqual(texts, [
       'team-a/a: pid 1000, container CPUs 0-7',
       '  CPU mask 1:3: pinned',
       '  THREAD  NAME  ROLE  DESIRED  ACTUAL',
@@ -53,33 +56,45 @@ describe('plumbline vm status', () => {
       '  2000  qemu-system-x86  emulator  9  9  as desired',
       '  2001  CPU 0/KVM  vCPU 0  -  8  left alone',
     ]);
-    assert.equal(statusLines(EXAMPLE, true).length, lines.length + 1);
-    assert.ok(areVmsInOrder(EXAMPLE));
+    assert.equal((await ask(EXAMPLE, '-o', 'wide')).lines.length, lines.length + 1);
+    assert.equal(status, EXIT.ok);
   });
 
-  it('is not in order with a moved thread, a refused mask or an overlap', () => {
+  it('is not in order with a moved thread, a refused mask or an overlap', async () => {
     const [vm] = EXAMPLE.vms;
     const moved = vm!.threads.map((thread) => ({ ...thread, allowed: '0-7' }));
-    assert.ok(!areVmsInOrder({ ...EXAMPLE, vms: [{ ...vm!, threads: moved }] }));
-    assert.ok(!areVmsInOrder({ ...EXAMPLE, vms: [{ ...vm!, state: 'refused' }] }));
-    assert.ok(!areVmsInOrder({ ...EXAMPLE, vms: [{ ...vm!, mask: '0:3', state: null }] }));
+    for (const change of [{ threads: moved }, { state: 'refused' }, { mask: '0:3', state: null }]) {
+      const { status } = await ask({ ...EXAMPLE, vms: [{ ...vm!, ...change }] });
+      assert.equal(status, EXIT.findings, Object.keys(change).join());
+    }
     const overlap = { ...EXAMPLE, overlaps: [{ vms: ['team-a/a', 'team-b/c'] as [string, string], cpus: '3' }] };
-    assert.ok(!areVmsInOrder(overlap));
-    assert.match(statusLines(overlap).join('\n'), /! team-a\/a and team-b\/c are both pinned to CPU 3/);
+    const { stdout, status } = await ask(overlap);
+    assert.equal(status, EXIT.findings);
+    assert.match(stdout, /! team-a\/a and team-b\/c are both pinned to CPU 3/);
   });
 
   it('reports an agent that does not manage VMs, returns something else, or is down', async () => {
-    const server = createServer((request, response) => {
-      response.writeHead(request.url === '/vms' ? 200 : 404).end('{"vms":1}');
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const agent = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    await assert.rejects(fetchVmStatus(agentAt(`${agent}/elsewhere`)), /does not manage VMs \(--vm-pinning off/);
-    await assert.rejects(fetchVmStatus(agentAt(agent)), /did not return an agent’s status/);
-    server.close();
+    const command = (pages: object) => askAgent(createCommand(), ['status'], { ...pages });
+    await assert.rejects(command({ '/elsewhere': EXAMPLE }), /does not manage VMs \(--vm-pinning off/);
+    await assert.rejects(command({ '/vms': { vms: 1 } }), /did not return an agent’s status/);
     await assert.rejects(
-      fetchVmStatus(agentAt('http://127.0.0.1:1')),
+      createCommand().parseAsync(['status', '--agent', 'http://127.0.0.1:1'], { from: 'user' }),
       /run this on the node, give the agent’s address with --agent/,
     );
+  });
+
+  it('-o json matches its schema: CPUs are numbers, and the state of the mask is a word', async () => {
+    const vm = {
+      ...VM,
+      ...{ vmi: 'fw', pid: 6, container: '0-3', mask: '2', state: 'unpinned', housekeeping: null },
+      message: 'found those of 0',
+      threads: [thread(7, 'CPU 0/KVM', 'vcpu', '2-3', '2')],
+    };
+    const { stdout } = await ask({ vms: [vm], overlaps: [{ vms: ['a', 'b'], cpus: '4,6' }] }, '-o', 'json');
+    const data = JSON.parse(stdout);
+    parseOutput('vm-status', data);
+    assert.deepEqual(data.vms[0].threads[0].allowed, [2, 3]);
+    assert.deepEqual([data.vms[0].verdict, data.vms[0].reason], ['degraded', 'MaskNotApplied']);
+    assert.deepEqual(data.overlaps[0].cpus, [4, 6]);
   });
 });

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { VmFacts } from '../../diagnosis/facts.ts';
 import { allocationRefused, startingPod } from '../../diagnosis/starting.ts';
+import { PLACE_LOST } from '../../model/names.ts';
 import type { PodShape } from '../../model/shapes.ts';
-import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
 import { launcher, shown, VM } from './fixture.ts';
 
 const waiting = (reason: string, message?: string) => ({ state: { waiting: { reason, message } } });
 const PRE_START = 'PreStartContainer rpc failed with err: rpc error: code = FailedPrecondition desc = ';
 const EVENTS = 'read-events';
 const NODE = { silent: false, assigned: [] };
-const LOST = placeLostText('n1');
+const LOST = `node n1 ${PLACE_LOST}: its kubelet would refuse the pod`;
 
 function starting(facts: Partial<VmFacts> = {}, status?: PodShape['status']) {
   return shown(startingPod({ ...VM, ...facts }, launcher({ spec: { nodeName: 'n1' }, status })));

@@ -1,7 +1,7 @@
 import type { Reason, Verdict } from '../../diagnosis/reasons.ts';
 import type { Stage, VmState } from '../../diagnosis/state.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
-import { placeLostText } from '../../scheduler-plugin/controllers/evictions.ts';
+import { PLACE_LOST } from '../../model/names.ts';
 import { REPORT } from '../cli/cluster-fixture.ts';
 import type { ApiObject, Objects } from '../cli/objects-api-stand-in.ts';
 
@@ -13,6 +13,7 @@ export const NODE_2 = 'n2';
 const VM = 'fw';
 export const LAUNCHER = 'virt-launcher-fw-abcde';
 const TARGET = 'virt-launcher-fw-fghij';
+const LOST = `node ${NODE} ${PLACE_LOST}: its kubelet would refuse the pod`;
 
 /** A VM in some state, and the expected result of every output. */
 export interface StateCase {
@@ -560,7 +561,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     ['delete-pod'],
     {
       pod: { spec: ON_NODE },
-      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: placeLostText(NODE) }],
+      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: LOST }],
     },
     { console: null },
   ),
@@ -571,7 +572,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     {
       pod: { spec: ON_NODE },
       report: WHOLE,
-      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: placeLostText(NODE) }],
+      events: [{ name: LAUNCHER, reason: 'FailedToStart', message: LOST }],
     },
     { console: null },
   ),
@@ -592,7 +593,7 @@ export const STATE_TABLE: readonly StateCase[] = [
     {
       pod: { spec: ON_NODE },
       events: ['CannotEvict', 'FailedToStart', 'FailedCreatePodSandBox'].map((reason) => {
-        return { name: LAUNCHER, reason, message: `${placeLostText(NODE)}: the DPU has died`, component: 'a-user' };
+        return { name: LAUNCHER, reason, message: `${LOST}: the DPU has died`, component: 'a-user' };
       }),
     },
     { console: null },

@@ -13,7 +13,7 @@ import { KubeError } from '../../kube/client.ts';
 import { apiAccess } from '../../kube/daemon-access.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { ConfigError } from '../../runtime/config.ts';
-import { createCertificateAuthority, type KeyedCertificate } from '../../sandbox/certificates.ts';
+import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig } from '../../sandbox/cluster/identities.ts';
 import { root } from '../support/bundles.ts';
 import { endsWithUs } from '../support/children.ts';
@@ -31,6 +31,8 @@ const stranger = foreign.issue(['me']);
 const data = (pem: string) => Buffer.from(pem).toString('base64');
 const TRUSTED = { 'certificate-authority-data': data(authority.cert) };
 const FOREIGN = { 'certificate-authority-data': data(foreign.cert) };
+type KeyedCertificate = ReturnType<typeof authority.issue>;
+
 const credentials = ({ cert, key }: KeyedCertificate) => ({
   'client-certificate-data': data(cert),
   'client-key-data': data(key),

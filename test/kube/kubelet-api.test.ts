@@ -10,7 +10,6 @@ import { type Empty, type RegisterRequest, RegistrationService } from '../../kub
 import { type PodResourcesListerServer, PodResourcesListerService } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { createPodResourcesClient } from '../../kube/kubelet-api/pod-resources-client.ts';
 import {
-  abortSignalOf,
   bindUnix,
   closeServer,
   KubeletApiError,
@@ -114,10 +113,14 @@ describe('a gRPC handler', () => {
     }
   });
 
-  it('aborts its signal when the call is cancelled, before or during the call', () => {
-    assert.ok(abortSignalOf(callOf(true)).aborted);
+  it('aborts its signal when the call is cancelled, before or during the call', async () => {
+    const signalOf = (call: Call) =>
+      new Promise<AbortSignal>((resolve) => {
+        unaryHandler((_, signal) => resolve(signal))(call, () => undefined);
+      });
+    assert.ok((await signalOf(callOf(true))).aborted);
     const call = callOf();
-    const signal = abortSignalOf(call);
+    const signal = await signalOf(call);
     assert.ok(!signal.aborted);
     (call as unknown as EventEmitter).emit('cancelled', 'cancelled');
     assert.ok(signal.aborted);

@@ -3,7 +3,7 @@ import { mock } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod';
 import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
-import { type Change, cacheProblem, createReflector, type ReflectorOptions } from '../../kube/reflector.ts';
+import { type Change, cacheProblem, createReflector } from '../../kube/reflector.ts';
 import { unreadableObjects } from '../../runtime/metrics.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { recordingLogger } from '../support/logger.ts';
@@ -96,7 +96,7 @@ describe('the rules of a reflector', () => {
     },
   } as unknown as KubeClient;
 
-  const start = async (more: Partial<ReflectorOptions<typeof schema, string>> = {}) => {
+  const start = async (more: Partial<Parameters<typeof createReflector<typeof schema, string>>[0]> = {}) => {
     const recording = recordingLogger();
     ({ lines } = recording);
     const reflector = createReflector({

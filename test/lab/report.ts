@@ -6,7 +6,7 @@ import { countDevices, devicesOfPods, type ListedDevices } from '../../node-agen
 import { type PodWithMemory, readMemoryState } from '../../node-agent/assignments/memory-checkpoint.ts';
 import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
 import { kubeletConfigOf } from '../../node-agent/host/kubelet-config.ts';
-import { NO_NETWORKS, UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
+import { UNKNOWN_NETWORKS } from '../../node-agent/networks/combine.ts';
 import { buildStatus } from '../../node-agent/report/status.ts';
 import { inputs, runWith } from '../node-agent/report/inputs-fixture.ts';
 import { deviceCounts, resourcesOf } from './devices.ts';
@@ -67,7 +67,7 @@ export function expectedReport(node: RecordedNode, snapshot: Snapshot, pods: Run
         devices: countDevices(allocatableDevices(round), devicesOfPods(deviceCheckpoint(snapshot), [], podsWithCpus)),
         memory: readMemoryState(memoryCheckpoint(node, snapshot), listedMemory(snapshot, pods), podsWithCpus),
       },
-      networks: { ...UNKNOWN_NETWORKS, networks: NO_NETWORKS },
+      networks: UNKNOWN_NETWORKS,
     },
     undefined,
     '2026-01-01T00:00:00Z',

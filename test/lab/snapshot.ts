@@ -1,6 +1,5 @@
 import * as z from 'zod';
 import { CpuSet } from '../../model/cpu-set.ts';
-import type { MemoryTable } from '../../model/kubelet/memory-state.ts';
 import type { KubeletState } from '../../model/kubelet/state.ts';
 
 const memorySnapshot = z.object({
@@ -154,7 +153,7 @@ export function snapshotOf(state: KubeletState): Snapshot {
   return sorted({ defaultSet: `${state.defaultSet}`, cpus, devices, ...(memory && { memory }) });
 }
 
-const freeOf = ({ free }: MemoryTable): number => free;
+const freeOf = ({ free }: { readonly free: number }): number => free;
 
 /** The lab numbers its NUMA nodes like the kubelet's masks. */
 function nodesUnder(mask: number): string {

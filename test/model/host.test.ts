@@ -7,7 +7,6 @@ import {
   HostError,
   isWholeCores,
   missingThreads,
-  wholeCoresTouching,
   wholeCoresWithin,
 } from '../../model/host.ts';
 import { describeSysfs, type SysfsCpu, type SysfsHost } from '../../model/host-sysfs.ts';
@@ -97,9 +96,10 @@ describe('the cores of a host', () => {
   const hybrid = createHost({ cells: cells([0, '0-3']), cores: ['0-1', '2', '3'] });
   const even = createHost({ cells: cells([0, '0-7']), cores: ['0-1', '2-3', '4-5', '6-7'] });
 
-  it('are those that CPUs touch, and those that they fill', () => {
-    assert.equal(`${wholeCoresTouching(even, set('1-2,7'))}`, '0-3,6-7');
+  it('are those that CPUs fill', () => {
     assert.equal(`${wholeCoresWithin(even, set('0-2,6-7'))}`, '0-1,6-7');
+    assert.equal(isWholeCores(even, set('0-3,6-7')), true);
+    assert.equal(isWholeCores(even, set('1-2,7')), false);
     assert.equal(isWholeCores(hybrid, set('0-2')), true);
     assert.equal(isWholeCores(hybrid, set('1-2')), false);
   });

@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
 import { AgentHealth } from '../../model/lease/agent-health.ts';
-import {
-  type DpuSighting,
-  diagnoseDpu,
-  type LeaseLook,
-  renewalWriter,
-  renewalWriters,
-} from '../../model/lease/diagnose.ts';
-import { type LeaseShape, leaseForm, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
+import { type DpuSighting, diagnoseDpu, type LeaseLook, renewalWriter } from '../../model/lease/diagnose.ts';
+import { type LeaseShape, RELEASED_HOLDER, repairLease } from '../../model/lease/repair.ts';
 import type { OwnerReference } from '../../model/shapes.ts';
 
 const NODE = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
-const { ownerReferences, ...spec } = leaseForm(NODE);
+const { form: good } = repairLease(undefined, NODE) as Extract<ReturnType<typeof repairLease>, { kind: 'create' }>;
+const { ownerReferences, ...spec } = good;
 const START = Date.UTC(2026, 0, 1);
 const RESTARTED = JSON.stringify({
   bootId: 'b',
@@ -111,7 +106,10 @@ describe('the doctor’s view of a DPU Lease', () => {
     const first = sample(...odd.map((value) => fields('odd', value)), fields('b', field), fields('c', field));
     assert.equal(renewalWriter(first), 'b');
     assert.equal(renewalWriter(sample()), undefined);
-    assert.deepEqual(renewalWriters([first, sample(), sample(fields('a', field)), first]), ['a', 'b']);
+    const looks = [first, sample(), sample(fields('a', field)), first].flatMap(({ managedFields }) =>
+      looksOf(['c'], { managedFields }).slice(0, 1),
+    );
+    assert.deepEqual(diagnoseDpu('ovn-dpu-n1', sighting({ looks })).writers, ['a', 'b']);
   });
 });
 
@@ -151,8 +149,6 @@ describe('reports of agents are current', () => {
   });
 });
 
-const subject = { nodeName: 'n1', nodeUid: 'u1', duration: 40 };
-const good = leaseForm(subject);
 const [owner] = good.ownerReferences;
 const lease = (ownerReferences: readonly OwnerReference[] | null, spec: LeaseShape['spec'] = {}): LeaseShape => ({
   metadata: { ownerReferences },
@@ -161,7 +157,7 @@ const lease = (ownerReferences: readonly OwnerReference[] | null, spec: LeaseSha
 const { blockOwnerDeletion: _, ...unblocked } = owner;
 describe('the host’s repair of its DPU Lease', () => {
   it('D1: creates it with owner, holder and duration, and without a renewTime', () => {
-    assert.deepEqual(repairLease(undefined, subject), { kind: 'create', form: good });
+    assert.deepEqual(repairLease(undefined, NODE), { kind: 'create', form: good });
     assert.deepEqual(good, {
       ownerReferences: [
         { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: 'u1', controller: true, blockOwnerDeletion: false },
@@ -185,7 +181,7 @@ describe('the host’s repair of its DPU Lease', () => {
   for (const [what, before, faults] of cases) {
     it(what, () => {
       const expected = faults.length === 0 ? { kind: 'none' } : { kind: 'repair', form: good, faults };
-      assert.deepEqual(repairLease(before, subject), expected);
+      assert.deepEqual(repairLease(before, NODE), expected);
     });
   }
 });

@@ -6,7 +6,7 @@ import { mock } from 'node:test';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { NetworkMapError } from '../../model/networks/network-map.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../node-agent/networks/locate.ts';
-import { hasNodeSelectors, parseNetworkMapText, readNetworkMap } from '../../node-agent/networks/map-file.ts';
+import { hasNodeSelectors, readNetworkMap } from '../../node-agent/networks/map-file.ts';
 import { MapMemory } from '../../node-agent/networks/map-memory.ts';
 import { MapSource } from '../../node-agent/networks/map-source.ts';
 import { Networks } from '../../node-agent/networks/networks.ts';
@@ -23,6 +23,11 @@ import {
   useDuties,
   writeTree,
 } from './support.ts';
+
+function mapOf(directory: string, text: string) {
+  writeTree(directory, { 'map.yaml': text });
+  return readNetworkMap(join(directory, 'map.yaml'));
+}
 
 describe('the last good network map', () => {
   const temp = tempDirectories();
@@ -45,7 +50,7 @@ describe('the last good network map', () => {
     return next;
   };
   const used = (text: string | Error | undefined, labels: Record<string, string> | 'unknown' = {}, on = cells) => {
-    const map = typeof text === 'string' ? parseNetworkMapText('map.yaml', text) : text;
+    const map = typeof text === 'string' ? mapOf(temp(), text) : text;
     const { override, fault, isLastGood } = memory.use({
       map,
       labels: labels === 'unknown' ? undefined : labels,
@@ -122,14 +127,14 @@ describe('the file of the network map', () => {
   const temp = tempDirectories();
 
   it('may be empty, and may have entries for nodes with a label', () => {
-    assert.deepEqual(parseNetworkMapText('map.yaml', ''), []);
-    const selected = parseNetworkMapText('map.yaml', '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [0]}}');
+    assert.deepEqual(mapOf(temp(), ''), []);
+    const selected = mapOf(temp(), '- {nodeSelector: {rack: a}, tunnel: {numaNodes: [0]}}');
     assert.equal(hasNodeSelectors(selected), true);
-    assert.equal(hasNodeSelectors(parseNetworkMapText('map.yaml', 'tunnel: {numaNodes: [0]}')), false);
+    assert.equal(hasNodeSelectors(mapOf(temp(), 'tunnel: {numaNodes: [0]}')), false);
   });
 
   it('refuses broken YAML', () =>
-    assert.throws(() => parseNetworkMapText('map.yaml', 'physnets: {'), /^NetworkMapError: map.yaml: not YAML/));
+    assert.throws(() => mapOf(temp(), 'physnets: {'), /^NetworkMapError: .*\/map\.yaml: not YAML/));
 
   for (const [what, spoil] of [
     ['a pipe', (file: string) => execFileSync('mkfifo', [file])],

@@ -5,7 +5,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isSwitchInOrder } from '../../cli/agent/ovs-status.ts';
-import { statusLines } from '../../cli/ovs/run.ts';
+import { createCommand } from '../../cli/ovs/command.ts';
 import { ovsStatus } from '../../model/agent-status.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { OvsAffinity } from '../../node-agent/ovs-affinity/ovs-affinity.ts';
@@ -13,6 +13,7 @@ import { AffinityEvents } from '../../node-agent/ovs-affinity/reporting.ts';
 import { CgroupTree, type ContainerCpus } from '../../node-agent/processes/cgroup-tree.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
 import { needs, skipFor, skipWithout } from '../support/parts.ts';
+import { askAgent } from '../support/run-command.ts';
 import { DAEMONS, type MonitoredOvs, startMonitoredOvs } from './ovs-affinity/monitored-ovs-stage.ts';
 import { makePodCgroup, watchMasks } from './ovs-affinity/real-stage.ts';
 import {
@@ -118,7 +119,8 @@ describe('a real Open vSwitch under --monitor', function () {
     const status = ovsStatus.parse(ovs.status());
     assert.match(ovs.status().problems.join(), /another process also sets the CPUs/);
     assert.equal(isSwitchInOrder(status), false);
-    assert.match(statusLines(status).join('\n'), /^! another process also sets .*ovnkube-node does this if .*enable/m);
+    const { stdout } = await askAgent(createCommand(), ['status'], { '/ovs': status });
+    assert.match(stdout, /^! another process also sets .*ovnkube-node does this if .*enable/m);
     assert.match(ovs.problems().join(), /another process/);
     const isLeft = () => DAEMONS.every((name) => allowedLists(real.pid(name)).every((list) => list === all()));
     await eventually(isLeft, 'as the other has set them');

@@ -11,7 +11,6 @@ import {
 import { createLocalClient, type LocalClient } from '../../sandbox/clients/local-client.ts';
 import { at, type JsonRecord, type KubeObject, type KubePod } from '../../sandbox/objects.ts';
 import { renderLauncherPod } from '../../sandbox/virt-controller/launcher-pod.ts';
-import type { StartFailure } from '../../sandbox/virt-controller/lifecycle.ts';
 import { VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { Workqueue } from '../../sandbox/virt-controller/workqueue.ts';
 import { until } from '../support/until.ts';
@@ -77,7 +76,9 @@ describe('virt-controller: VMs, instances and pods', () => {
   };
   const phase = () => client.get(VIRTUAL_MACHINE_INSTANCES, 'default', 'vm')?.status?.phase;
   const startFailure = () =>
-    at(client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status, 'startFailure') as StartFailure | undefined;
+    at(client.get(VIRTUAL_MACHINES, 'default', 'vm')?.status, 'startFailure') as
+      | { consecutiveFailCount: number; lastFailedVMIUID: string; retryAfterTimestamp: string }
+      | undefined;
   const setPod = (change: (pod: KubePod) => void) => client.edit(PODS, client.list(PODS)[0]!, change, 'status');
 
   it('a running VM gets an instance with the annotations of its template, and a pod', async () => {

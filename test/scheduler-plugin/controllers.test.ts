@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import type { Pod } from '../../kube/resources.ts';
+import { PLACE_LOST } from '../../model/names.ts';
 import type { DpuVerdict } from '../../scheduler-plugin/cluster/dpu-health.ts';
 import type { PodView } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { type Evictions, placeLostText, stuckPodOf, whyStuck } from '../../scheduler-plugin/controllers/evictions.ts';
+import { type Evictions, stuckPodOf, whyStuck } from '../../scheduler-plugin/controllers/evictions.ts';
 import { extenderOf, onNode, owned, podOf, statusOf, viewOf, withUid } from './extender-fixture.ts';
 
 type EvictionReason = Parameters<Evictions['consider']>[1];
@@ -51,7 +52,11 @@ describe('a pod that cannot start on its node', () => {
   const CASES: readonly [string, Scene, EvictionReason | undefined][] = [
     ['its node’s DPU is dead', {}, { reason: 'DPUNotReady', text: died }],
     ['the node is no DPU host', { isHost: false }, undefined],
-    ['its place is lost', { lost: ['a'] }, { reason: 'PlaceLost', text: placeLostText('n1') }],
+    [
+      'its place is lost',
+      { lost: ['a'] },
+      { reason: 'PlaceLost', text: `node n1 ${PLACE_LOST}: its kubelet would refuse the pod` },
+    ],
     [
       'the agent has refused it, with or without other faults',
       { refusal: 'CPUs 1-2 are elsewhere', lost: ['a'] },

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import type { KubeClient } from '../../kube/client.ts';
-import { createReflector, objectKey } from '../../kube/reflector.ts';
+import { createReflector } from '../../kube/reflector.ts';
+import { objectKey } from '../../kube/resources.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { apiVersionOf, type ResourceType } from '../../sandbox/api-server/built-in-types.ts';
 import type { LocalChange } from '../../sandbox/clients/local-client.ts';

@@ -5,7 +5,8 @@ import type { Logger } from '../../runtime/log.ts';
 import { apiVersionOf, collectionOf, PODS, type ResourceType } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import { timestamp } from '../../sandbox/api-server/preparation.ts';
-import { type LocalClient, recordEvent } from '../../sandbox/clients/local-client.ts';
+import type { LocalClient } from '../../sandbox/clients/local-client.ts';
+import { recordEvent } from '../../sandbox/clients/local-client.ts';
 import { type KubeObject, sameJson } from '../../sandbox/objects.ts';
 import { createMirror, type Mirror } from './mirror.ts';
 

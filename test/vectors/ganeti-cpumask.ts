@@ -1,6 +1,6 @@
 import { MaskFormError, toLxc, toXen } from '../../model/cpu-mask/convert.ts';
 import { planPins } from '../../model/cpu-mask/host-pins.ts';
-import { checkCount, checkHost, type MaskEntry, parseMask } from '../../model/cpu-mask/mask.ts';
+import { checkCount, type MaskEntry, maskForHost, parseMask } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { ParseError } from '../../model/errors.ts';
 import { type Adapter, collect, combined, differs, Skip, type Verdict } from './outcome.ts';
@@ -75,7 +75,8 @@ function checkValidate(one: Vectors['validate'][number]): Verdict {
   return refusable(one.mask, one.error === 'crash', () => {
     const mask = parseMask(one.mask);
     const online = CpuSet.range(0, one.hostCpus - 1);
-    const faultOfHost = one.maskUnchanged === true || !checkHost(mask, online) ? undefined : 'host-size';
+    const faultOfHost =
+      one.maskUnchanged === true || !('fault' in maskForHost(mask, online, false)) ? undefined : 'host-size';
     const fault = checkCount(mask, one.vcpus) === undefined ? faultOfHost : 'count';
     return differs(fault, one.ok ? undefined : one.error);
   });

@@ -1,12 +1,6 @@
 import type { ProviderHints } from '../../model/kubelet/hints.ts';
 import { MemoryManager, withoutMemory } from '../../model/kubelet/memory-manager.ts';
-import {
-  type CellMemory,
-  initialMemory,
-  type MemoryCell,
-  type MemoryState,
-  splitsGroup,
-} from '../../model/kubelet/memory-state.ts';
+import { type CellMemory, initialMemory, type MemoryState, splitsGroup } from '../../model/kubelet/memory-state.ts';
 import { podMemory, podRequestOf, type RequestingPod } from '../../model/kubelet/pod-request.ts';
 import { Rejection } from '../../model/kubelet/provider.ts';
 import type { Behaviour } from '../../model/kubelet/versions.ts';
@@ -137,7 +131,7 @@ function podOf({ pod }: MemoryCase): RequestingPod {
 }
 
 function memoryOf({ state = {}, assignments = {} }: Pick<MemoryCase, 'state' | 'assignments'>): MemoryState {
-  const cells = Object.entries(state).map(([id, { cells: group, blocks, tables }]): MemoryCell => {
+  const cells = Object.entries(state).map(([id, { cells: group, blocks, tables }]): MemoryState['cells'][number] => {
     const sizes = Object.entries(tables).map(
       ([type, [, , allocatable, , free]]) => [type, { allocatable, free }] as const,
     );

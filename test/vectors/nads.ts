@@ -5,8 +5,7 @@ import {
   type KubeOvnSubnet,
   type KubeOvnVlan,
   type NetworkContext,
-  parseBridgeMappings,
-  physnetsByBridge,
+  parseConfiguredContext,
 } from '../../model/networks/context.ts';
 import { classifyNad, type NetworkClass, nadFacts } from '../../model/networks/nad.ts';
 import { type Adapter, collect, combined, differs, type Verdict } from './outcome.ts';
@@ -40,7 +39,7 @@ const PLACEHOLDER = 'example.io/physnet';
 export const run: Adapter = (content) => {
   const { context, samples, annotations } = content as Vectors;
   const known: NetworkContext = {
-    bridgePhysnets: physnetsByBridge(parseBridgeMappings(context.bridgeMappings)),
+    bridgePhysnets: parseConfiguredContext({ bridgeMappings: context.bridgeMappings }).bridgePhysnets,
     interfacePhysnets: new Map(Object.entries(context.interfacePhysnets)),
     kubeOvnSubnets: context.kubeovnSubnets,
     kubeOvnVlans: context.kubeovnVlans,

@@ -1,6 +1,6 @@
 import { alignedCpus } from '../../model/alignment.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
-import { createHost, wholeCoresTouching } from '../../model/host.ts';
+import { createHost } from '../../model/host.ts';
 import { createKubelet } from '../../model/kubelet/kubelet.ts';
 import { type PlacementNeeds, preparedHost } from '../../model/placement/needs.ts';
 import { judgeHost } from '../../model/placement/verdict.ts';
@@ -176,6 +176,9 @@ function ownedBy(guest: NovaGuest, cells: readonly NovaCell[], host: ReturnType<
   const emulator = CpuSet.of([...(guest.emulatorCpus ?? [])]);
   const cell = CpuSet.of([...(cells.find(({ id }) => id === guest.hostCell)?.dedicatedCpus ?? [])]);
   // `isolate` owns the siblings as well, as far as they are dedicated.
-  const owned = guest.threadPolicy === 'isolate' ? wholeCoresTouching(host, pins).intersect(cell) : pins;
+  const owned =
+    guest.threadPolicy === 'isolate'
+      ? unionOf(host.cores.filter((core) => core.intersects(pins))).intersect(cell)
+      : pins;
   return owned.union(emulator);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { HttpServer } from '../../runtime/http-server.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import { createWebhookApp, createWebhookMetrics, PATHS } from '../../webhook/app.ts';
+import { createWebhookApp, createWebhookMetrics } from '../../webhook/app.ts';
 import { type AdmissionAnswer, decodeReview, type Review, refused } from '../../webhook/review/admission-review.ts';
 import { recordingLogger } from '../support/logger.ts';
 import { podVector, requestFor } from './launcher-fixture.ts';
@@ -40,7 +40,7 @@ describe('the webhook over HTTP', () => {
   });
   after(() => server.stop(0));
 
-  const post = async (body: string | Uint8Array, path: string = PATHS.mutatePods) => {
+  const post = async (body: string | Uint8Array, path = '/mutate-pods') => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, { method: 'POST', body });
     return { status: response.status, review: (await response.json()) as Answer };
   };

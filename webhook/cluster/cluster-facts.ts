@@ -73,7 +73,7 @@ export async function gatherCluster(
 }
 
 /** The result of the lookup of a launcher's VMI. Each has one documented outcome: see decide. */
-export type VmiLookup =
+type VmiLookup =
   | { readonly kind: 'found'; readonly vmi: VmiShape }
   | Extract<OwnerFacts, { kind: 'absent' | 'replaced' | 'unreadable' }>;
 

@@ -75,7 +75,7 @@ export async function followOvsdb({ socketPath, onTables, onProblem, log }: Foll
   }
 }
 
-export class OvsdbError extends PlumblineError {
+class OvsdbError extends PlumblineError {
   constructor(socketPath: string, why: string, options?: ErrorOptions) {
     super('ovsdb', `${socketPath}: ${why}`, options);
   }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { lineText } from '../../../cli/support/terminal.ts';
-import { readMachine, topologyData } from '../../../cli/topology/machine.ts';
-import { machineLines } from '../../../cli/topology/run.ts';
+import { createCommand } from '../../../cli/topology/command.ts';
+import type { topologyData } from '../../../cli/topology/machine.ts';
 import { type RecordedMachine, writeMachine } from '../../hardware/machine-tree.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { parseOutput } from '../../support/output-schema.ts';
+import { runCommand } from '../../support/run-command.ts';
 
 const alone = (count: number) => ({
   core: Array.from({ length: count }, (_, id) => id),
@@ -66,15 +66,18 @@ const CASES: readonly [string, RecordedMachine, readonly string[], RegExp | unde
 
 describe('the topology of unusual machines', () => {
   const temp = tempDirectories();
+  const dataOf = async (root: string) => {
+    const { stdout } = await runCommand(createCommand(), ['--sysfs-root', root, '-o', 'json']);
+    return parseOutput<ReturnType<typeof topologyData>>('topology', JSON.parse(stdout));
+  };
   for (const [name, tree, expected, absent] of CASES) {
     it(name, async () => {
       const root = temp();
       writeMachine(root, tree);
-      const machine = await readMachine(root);
-      const lines = machineLines(machine, 120).map((line) => lineText(line));
+      const { lines } = await runCommand(createCommand(), ['--sysfs-root', root]);
       for (const line of expected) assert.ok(lines.includes(line), `${line}\nis not in\n${lines.join('\n')}`);
       if (absent) assert.doesNotMatch(lines.join('\n'), absent);
-      parseOutput('topology', topologyData(machine));
+      await dataOf(root);
     });
   }
 
@@ -82,7 +85,7 @@ describe('the topology of unusual machines', () => {
     const root = temp();
     const nodes = { 0: '0-3', 5: '' };
     writeMachine(root, { name: '', cpus: '0-3', ...alone(4), core: [0, 1, 0, 1], offline: '3', nodes });
-    const { numaNodes, offline } = topologyData(await readMachine(root));
+    const { numaNodes, offline } = await dataOf(root);
     assert.deepEqual(
       numaNodes.map(({ id, cpus, memory }) => [id, cpus, memory]),
       [

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { DEMO_NAMESPACE, demoMachine, machineFrom } from '../../../cli/demo/machines.ts';
-import { reportedCpus } from '../../../cli/demo/steps.ts';
 import { until } from '../../../cli/demo/until.ts';
-import { demoLauncher, untilRunning } from '../../../cli/demo/vms.ts';
+import { demoLauncher, reportedCpus, untilRunning } from '../../../cli/demo/vms.ts';
 import { EVENTS, NODES, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import type { OutageStage } from './stage.ts';
 import { OUTAGES, type Outage } from './table.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import jsonPatch from 'fast-json-patch';
-import { PATHS, type Reviews } from '../../../webhook/app.ts';
-import type { VmiLookup } from '../../../webhook/cluster/cluster-facts.ts';
+import type { createWebhookApp } from '../../../webhook/app.ts';
 import { createRequirementReview } from '../../../webhook/cluster/requirement.ts';
 import { createPodRouting } from '../../../webhook/pods/mutate-pod.ts';
 import { type AdmissionRequest, ReviewError } from '../../../webhook/review/admission-review.ts';
@@ -22,6 +21,9 @@ import {
   vmiVector,
 } from '../../webhook/launcher-fixture.ts';
 import type { Target, Verdict } from '../engine.ts';
+
+type Reviews = Parameters<typeof createWebhookApp>[0]['reviews'];
+type VmiLookup = Awaited<ReturnType<ReturnType<typeof optionsOf>['lookUpVmi']>>;
 
 /** Admission reviews of everything that the webhook handles. */
 const CORPUS: readonly AdmissionRequest[] = [
@@ -103,18 +105,6 @@ const edit: fc.Arbitrary<Edit> = fc.record({
 });
 const scar = fc.record({ at: fc.nat(), byte: fc.nat(255), cut: fc.boolean() });
 
-const mutatedReview = fc.record({
-  seed: fc.nat(CORPUS.length - 1),
-  edits: fc.array(edit, { maxLength: 4 }),
-  scars: fc.oneof(
-    { weight: 9, arbitrary: fc.constant([]) },
-    { weight: 1, arbitrary: fc.array(scar, { maxLength: 3 }) },
-  ),
-  path: fc.constantFrom(...(Object.keys(PATHS) as (keyof typeof PATHS)[])),
-  lookup: fc.constantFrom<VmiLookup['kind']>('found', 'found', 'found', 'absent', 'replaced', 'unreadable'),
-});
-type MutatedReview = typeof mutatedReview extends fc.Arbitrary<infer T> ? T : never;
-
 const LOOKUPS: Record<VmiLookup['kind'], VmiLookup> = {
   found: { kind: 'found', vmi: vmiVector() },
   absent: { kind: 'absent' },
@@ -134,6 +124,18 @@ function reviewsFor(lookup: VmiLookup['kind']): Reviews {
     require: createRequirementReview(() => undefined),
   };
 }
+
+const mutatedReview = fc.record({
+  seed: fc.nat(CORPUS.length - 1),
+  edits: fc.array(edit, { maxLength: 4 }),
+  scars: fc.oneof(
+    { weight: 9, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(scar, { maxLength: 3 }) },
+  ),
+  path: fc.constantFrom(...(Object.keys(reviewsFor('found')) as (keyof Reviews)[])),
+  lookup: fc.constantFrom<VmiLookup['kind']>('found', 'found', 'found', 'absent', 'replaced', 'unreadable'),
+});
+type MutatedReview = typeof mutatedReview extends fc.Arbitrary<infer T> ? T : never;
 
 /**
  * Sends one review and judges the answer: an AdmissionReview with the uid that was sent and a patch that applies to the

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpusWhileRunning } from '../../../model/admission/decide.ts';
+import { cpusWhileRunning } from '../../../model/admission/facts.ts';
 import { cpusOfOrdinary } from '../../../model/admission/ordinary-cpus.ts';
 import { type AlignmentPolicy, asksForAlignment, asksForWholeCores } from '../../../model/launcher/annotation.ts';
 import { ALIGN_ANNOTATION, DECISION_ANNOTATION } from '../../../model/names.ts';

@@ -4,7 +4,6 @@ import { createHost } from '../../../model/host.ts';
 import { readCpuOptions } from '../../../model/kubelet/options.ts';
 import {
   type ContainerRequest,
-  isGuaranteed,
   podRequestOf,
   type RequestingPod,
   reducedRequest,
@@ -144,5 +143,6 @@ describe('model/kubelet: the QoS class', () => {
     ['limits of the pod', { spec: { containers: [{ name: 'c' }], resources: { limits: both } } }, true],
   ];
   for (const [what, one, guaranteed] of cases)
-    it(`is ${guaranteed ? '' : 'not '}Guaranteed with ${what}`, () => assert.equal(isGuaranteed(one), guaranteed));
+    it(`is ${guaranteed ? '' : 'not '}Guaranteed with ${what}`, () =>
+      assert.equal(podRequestOf(one).guaranteed, guaranteed));
 });

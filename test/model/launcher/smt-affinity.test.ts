@@ -7,7 +7,6 @@ import {
   requiredTerms,
   type SelectingSpec,
   selectsNode,
-  type Toleration,
   toleratesAll,
 } from '../../../model/launcher/node-selection.ts';
 import {
@@ -175,16 +174,17 @@ describe('taints', () => {
     assert.equal(toleratesAll(tolerations, taints.slice(0, 129)), false);
   });
 
-  const tolerations: readonly (readonly [string, Toleration, boolean])[] = [
-    ['an empty operator', { key: 'k', value: 'v', operator: '' }, true],
-    ['an unknown operator', { key: 'k', value: 'v', operator: 'Like' }, false],
-    ['no value', { key: 'k' }, false],
-    ['Exists, another key', { key: 'other', operator: 'Exists' }, false],
-    ['Exists for every key', { operator: 'Exists' }, true],
-    ['a value without a key', { key: null, value: 'v' }, false],
-    ['an empty effect', { key: 'k', value: 'v', effect: '' }, true],
-    ['another effect', { operator: 'Exists', effect: 'NoExecute' }, false],
-  ];
+  const tolerations: readonly (readonly [string, NonNullable<Parameters<typeof toleratesAll>[0]>[number], boolean])[] =
+    [
+      ['an empty operator', { key: 'k', value: 'v', operator: '' }, true],
+      ['an unknown operator', { key: 'k', value: 'v', operator: 'Like' }, false],
+      ['no value', { key: 'k' }, false],
+      ['Exists, another key', { key: 'other', operator: 'Exists' }, false],
+      ['Exists for every key', { operator: 'Exists' }, true],
+      ['a value without a key', { key: null, value: 'v' }, false],
+      ['an empty effect', { key: 'k', value: 'v', effect: '' }, true],
+      ['another effect', { operator: 'Exists', effect: 'NoExecute' }, false],
+    ];
   for (const [what, toleration, expected] of tolerations) {
     it(`k=v:NoSchedule is ${expected ? '' : 'not '}tolerated by ${what}`, () =>
       assert.equal(toleratesAll([toleration], [taint('k', 'NoSchedule', 'v')]), expected));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { parseBridgeMappings, parseConfiguredContext, physnetsByBridge } from '../../../model/networks/context.ts';
+import { parseBridgeMappings, parseConfiguredContext } from '../../../model/networks/context.ts';
 import {
   NetworkMapError,
   networkMapFor,
@@ -114,8 +114,9 @@ describe('the context of networks', () => {
       'a:br-d is the second for its physnet',
     ]);
     assert.deepEqual(parseBridgeMappings('b'), []);
+    const { bridgePhysnets } = parseConfiguredContext({ bridgeMappings: 'a:br-a,e:f:g,x:br-a' });
     assert.deepEqual(
-      [...physnetsByBridge(mappings)],
+      [...bridgePhysnets],
       [
         ['br-a', 'a'],
         ['f:g', 'e'],

@@ -3,11 +3,7 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
-import {
-  type AnswerVerdict,
-  PodResourcesSource,
-  type PodResourcesSourceDeps,
-} from '../../../node-agent/assignments/pod-resources-source.ts';
+import { type AnswerVerdict, PodResourcesSource } from '../../../node-agent/assignments/pod-resources-source.ts';
 import type { PodResourcesAnswer, Reading } from '../../../node-agent/assignments/view.ts';
 import { Guard } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger, tempDirectories, turns } from '../support.ts';
@@ -77,7 +73,7 @@ describe('queries of the kubelet, in virtual time', () => {
       },
     } as unknown as PodResourcesClient;
     const kubeletDir = temp();
-    const deps: PodResourcesSourceDeps = {
+    const deps: ConstructorParameters<typeof PodResourcesSource>[0] = {
       client,
       kubeletDir,
       socketPath: join(kubeletDir, 'pod-resources/kubelet.sock'),

@@ -15,7 +15,7 @@ import {
 import { dirname, join } from 'node:path';
 import * as z from 'zod';
 import { parseSaved } from '../../../node-agent/files/bounded-file.ts';
-import { StateFile, type StateFileOptions } from '../../../node-agent/files/state-file.ts';
+import { StateFile } from '../../../node-agent/files/state-file.ts';
 import { skipFor } from '../../support/parts.ts';
 import { startVirtualTime, type VirtualTime } from '../../support/virtual-time.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
@@ -42,7 +42,7 @@ describe('a state file', () => {
     time.end();
   });
 
-  const create = (options: Partial<StateFileOptions<string>> = {}) =>
+  const create = (options: Partial<ConstructorParameters<typeof StateFile<string>>[0]> = {}) =>
     new StateFile<string>({
       path,
       maxBytes: MAX_BYTES,
@@ -54,7 +54,7 @@ describe('a state file', () => {
       log: logger.log,
       ...options,
     });
-  const loaded = (options?: Partial<StateFileOptions<string>>) => {
+  const loaded = (options?: Parameters<typeof create>[0]) => {
     const file = create(options);
     file.load(stop.signal);
     return file;

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { Interference } from '../../../node-agent/interrupts/interference.ts';
-import type { Guest } from '../../../node-agent/interrupts/meter.ts';
 import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
@@ -12,7 +11,7 @@ const UID = '00000000-0000-0000-0000-000000000001';
 const NAME = { namespace: 'demo', podName: 'virt-launcher-a' };
 const CGROUP = `cgroup/kubepods.slice/kubepods-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-c0ffee.scope`;
 
-const guest: Guest = {
+const guest: ReturnType<ConstructorParameters<typeof Interference>[0]['guests']>[number] = {
   launcher: { uid: UID, namespace: 'demo', podName: 'virt-launcher-a', vmi: { name: 'a' }, containerId: 'c0ffee' },
   pid: 77,
   threads: [

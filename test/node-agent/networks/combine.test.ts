@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { NodeNetworks } from '../../../model/networks/reach.ts';
-import { combineNetworks, type NetworksView, NO_NETWORKS } from '../../../node-agent/networks/combine.ts';
+import { combineNetworks, type NetworksView, UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import type { DiscoveredNetworks } from '../../../node-agent/networks/locate.ts';
 import type { MapInUse } from '../../../node-agent/networks/map-memory.ts';
 import { twoCells as host, set } from '../support.ts';
@@ -86,7 +86,7 @@ describe('a faulty network map', () => {
 });
 
 describe('an unreadable switch', () => {
-  const map = mapped(NO_NETWORKS);
+  const map = mapped(UNKNOWN_NETWORKS.networks);
   const LAST_MAP_STAYS = 'gone; keeping what was last known';
   const cases: [string, Partial<NetworkSources>, string?][] = [
     ['gives a problem if networks were found before, without a map', {}, LAST_MAP_STAYS],

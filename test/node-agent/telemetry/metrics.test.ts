@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
-import { createAgentMetrics, createBoundedLabel } from '../../../node-agent/telemetry/metrics.ts';
+import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 
 describe('metric labels with foreign values', () => {
   it('keep the first values; later and longer ones become other', () => {
-    const label = createBoundedLabel(2);
-    assert.deepEqual(['a', 'b', 'c', 'a'].map(label), ['a', 'b', 'other', 'a']);
-    assert.equal(createBoundedLabel()('x'.repeat(200)), 'other');
+    const { resourceLabel } = createAgentMetrics(new Registry());
+    assert.equal(resourceLabel('x'.repeat(200)), 'other');
+    const first = Array.from({ length: 512 }, (_, i) => `n${i}`);
+    assert.deepEqual(first.map(resourceLabel), first);
+    assert.deepEqual(['late', 'n0', 'n511'].map(resourceLabel), ['other', 'n0', 'n511']);
   });
 
   it('give a bounded number of series for an unbounded number of physnets', async () => {

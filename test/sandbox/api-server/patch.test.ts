@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import { strategicMerge } from '../../../sandbox/api-server/patch.ts';
-import type { JsonRecord } from '../../../sandbox/objects.ts';
+import { PODS } from '../../../sandbox/api-server/built-in-types.ts';
+import { applyPatch } from '../../../sandbox/api-server/patch.ts';
+import type { JsonRecord, KubeObject } from '../../../sandbox/objects.ts';
 import { MAPS, useApiServer } from '../support.ts';
 
 const MERGE = 'application/merge-patch+json';
@@ -56,17 +57,20 @@ describe('sandbox API server: patches', () => {
 });
 
 describe('strategic merge patch', () => {
+  const merged = (target: JsonRecord, patch: JsonRecord) =>
+    applyPatch(PODS, target as unknown as KubeObject, STRATEGIC, patch);
+
   it('replaces lists without a key, and merges, adds and deletes items of lists with one', () => {
     const target = { args: ['a'], env: [{ name: 'a', x: 1 }, { name: 'b' }] };
     const before = structuredClone(target);
     const patch = { args: ['c'], env: [{ name: 'a', y: 2 }, { name: 'b', $patch: 'delete' }, { name: 'd' }] };
-    assert.deepEqual(strategicMerge(target, patch), { args: ['c'], env: [{ name: 'a', x: 1, y: 2 }, { name: 'd' }] });
+    assert.deepEqual(merged(target, patch), { args: ['c'], env: [{ name: 'a', x: 1, y: 2 }, { name: 'd' }] });
     assert.deepEqual(target, before);
   });
   for (const [what, patch, message] of [
     ['an unknown directive', { $patch: 'explode' }, /unknown patch directive: explode/],
     ['an item without its key', { env: [{ value: 'x' }] }, /does not contain declared merge key: name/],
   ] as const) {
-    it(`refuses ${what}`, () => assert.throws(() => strategicMerge({}, patch as JsonRecord), message));
+    it(`refuses ${what}`, () => assert.throws(() => merged({}, patch as JsonRecord), message));
   }
 });

@@ -3,7 +3,7 @@ import { mock } from 'node:test';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import type { MaskedVm } from '../../../model/placement/mask-fit.ts';
-import { createMaskSurvey, type MaskCounts } from '../../../scheduler-plugin/controllers/mask-survey.ts';
+import { createMaskSurvey } from '../../../scheduler-plugin/controllers/mask-survey.ts';
 import { extenderOf, statusOf } from '../extender-fixture.ts';
 
 const four = statusOf({ cells: [{ id: 0, cpus: '0-3' }], cores: ['0', '1', '2', '3'], reserved: '0', physnets: [] });
@@ -13,6 +13,8 @@ function vm(
 ): MaskedVm {
   return { maskRequest: { mask: parseMask(mask), fixMismatch: fix }, fault: undefined, selection };
 }
+type MaskCounts = Parameters<Parameters<typeof createMaskSurvey>[0]['onCounted']>[0];
+
 /** A node with 16 CPUs, one with four, and one that does not report. */
 function surveyOf(vms: readonly MaskedVm[], { stale = false } = {}) {
   const { state } = extenderOf({

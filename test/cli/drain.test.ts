@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
-import { readDrain } from '../../../cli/drain/read.ts';
-import { drainData, drainLines } from '../../../cli/simulate/without.ts';
-import { lineText } from '../../../cli/support/terminal.ts';
-import { commandText } from '../../../diagnosis/remedy.ts';
-import type { KubeClient } from '../../../kube/client.ts';
-import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
-import { parseOutput } from '../../support/output-schema.ts';
-import { REPORT } from '../cluster-fixture.ts';
-import { type ApiObject, createObjectsApi, type Objects } from '../objects-api-stand-in.ts';
+import { drainData, drainLines } from '../../cli/drain/output.ts';
+import { readDrain } from '../../cli/drain/read.ts';
+import { lineText } from '../../cli/support/terminal.ts';
+import { commandText } from '../../diagnosis/remedy.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
+import { parseOutput } from '../support/output-schema.ts';
+import { REPORT } from './cluster-fixture.ts';
+import { type ApiObject, createObjectsApi, type Objects } from './objects-api-stand-in.ts';
 
 const NOW = Date.parse('2026-11-01T10:00:00Z');
 const NAMESPACE = 'tenants';

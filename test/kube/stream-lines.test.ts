@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { lines } from '../../kube/watch-stream.ts';
+import { lines } from '../../kube/stream-lines.ts';
 import { processorTimeOf } from '../support/processor-time.ts';
 
-describe('lines of a watch', () => {
+describe('lines of a stream', () => {
   const chunks = async function* (text: string, size: number) {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
