@@ -5,10 +5,10 @@ import { type Change, createReflector } from '../kube/reflector.ts';
 import { lease, node, objectMeta, pod } from '../kube/resources.ts';
 import { virtualMachine } from '../kube/virtual-machines.ts';
 import { issuesText } from '../model/errors.ts';
-import { monotonicSeconds, sleep } from '../runtime/time.ts';
+import { monotonicSeconds } from '../runtime/time.ts';
 import { startApi } from './kube/api-fixture.ts';
 import { eventually } from './support/eventually.ts';
-import { silent } from './support/logger.ts';
+import { recordingLogger, silent } from './support/logger.ts';
 
 const NODES = '/api/v1/nodes';
 const nodeObject = (name: string, labels: Record<string, string> = {}) => ({
@@ -20,6 +20,7 @@ describe('a reflector', () => {
   it('lists in pages, watches, and resumes after the server was down without missing a change', async () => {
     const api = await startApi({ history: 20, bookmarkSeconds: 0.2 });
     const running = new AbortController();
+    const { log, said } = recordingLogger();
     const changes: Change<string>[] = [];
     for (let i = 0; i < 503; i++) await api.client.create(NODES, nodeObject(`n${i}`));
     const reflector = createReflector({
@@ -28,7 +29,7 @@ describe('a reflector', () => {
       schema: node,
       project: ({ metadata }) => metadata.labels?.['color'] ?? '',
       onChange: (change) => changes.push(change),
-      log: silent,
+      log,
       nowSeconds: monotonicSeconds,
     });
     void reflector.run(running.signal);
@@ -49,7 +50,7 @@ describe('a reflector', () => {
     ]);
 
     await api.server.stop();
-    await sleep(0.2);
+    await eventually(() => said('waiting to list or watch again'), 'a failed attempt');
     assert.ok(reflector.items.has('n0'), 'the last copy stays');
     await api.server.start();
     // More changes than the server remembers: the old version has expired, and a new list must find them.

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { qemuThreadRole } from '../../model/launcher/qemu-threads.ts';
+import { eventually } from '../support/eventually.ts';
 import { pathOf } from '../support/parts.ts';
 
 export type Qemu = Awaited<ReturnType<typeof startQemu>>;
@@ -26,14 +27,13 @@ export async function startQemu(
   const child = spawn(pathOf('qemu'), [...machine, ...quiet, ...monitor, ...more], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const end = performance.now() + 120_000;
   const pid = child.pid!;
   const threads = () => threadsOf(pid);
   const expected = thread === 'multi' ? vcpus : 0;
-  while (!existsSync(socket) || threads().filter(({ role }) => role.kind === 'vcpu').length < expected) {
-    assert.ok(child.exitCode === null && performance.now() < end, 'QEMU has not started');
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await eventually(() => {
+    assert.equal(child.exitCode, null, 'QEMU has ended');
+    return existsSync(socket) && threads().filter(({ role }) => role.kind === 'vcpu').length >= expected;
+  }, 'QEMU has started');
   const tidsOf = (kind: string) =>
     threads()
       .filter(({ role }) => role.kind === kind)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -130,8 +131,9 @@ describe('QEMU’s monitor, controlled by its guest', () => {
 
   it('may send a few unexpected events; more end the connection', async () => {
     const qmp = await connectQmp(path);
+    const closed = once(socket, 'close');
     socket.write('{"event":"STOP"}\n'.repeat(1000));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await closed;
     await assert.rejects(qmp.status(), (error) => refused(error, /sent too many unsolicited messages/));
   });
 

@@ -298,10 +298,19 @@ describe('watching a directory', () => {
   it('reports nothing after the signal', async () => {
     const path = temp();
     watch(path);
+    const others: (string | undefined)[] = [];
+    const other = new AbortController();
+    watchDirectory({
+      path,
+      signal: other.signal,
+      onChange: (name) => others.push(name),
+      log: recordingLogger().log,
+    });
     stop.abort();
     seen.length = 0;
     writeFileSync(join(path, 'f'), '1');
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await eventually(() => others.includes('f'), 'another watch reports it');
+    other.abort();
     assert.deepEqual(seen, []);
   });
 });

@@ -54,6 +54,13 @@ describe('publishing the report', () => {
     now = { ...inputs, run: LARGE, view: { ...knownView, reserved: CpuSet.parse(cpus) } };
     changed();
   };
+  /** A pass without a change. */
+  const rebuilt = async () => {
+    const before = builds;
+    changed();
+    await eventually(() => builds > before, 'another pass');
+    await turns();
+  };
   const reservedIs = (cpus: string) => eventually(() => published()?.status?.reserved === cpus, `reserved ${cpus}`);
 
   it('creates the object, owned by the node, and writes its status', async () => {
@@ -84,9 +91,7 @@ describe('publishing the report', () => {
     api.writes.length = 0;
     for (let i = 1; i <= 50; i++) reserve(`0-${i}`);
     await reservedIs('0-50');
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    changed();
-    await new Promise((resolve) => setTimeout(resolve, 300));
+    await rebuilt();
     assert.deepEqual(api.writes, [`PATCH ${PATH}/status`]);
   });
 
@@ -192,11 +197,9 @@ describe('publishing the report', () => {
     };
     run();
     await reservedIs('0');
-    await eventually(() => api.writes.length > 0, 'written');
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await eventually(() => logged.said('published node topology'), 'written');
     api.writes.length = 0;
-    changed();
-    await new Promise((resolve) => setTimeout(resolve, 400));
+    await rebuilt();
     assert.deepEqual(api.writes, []);
     reserve('0-1');
     await reservedIs('0-1');

@@ -36,7 +36,8 @@ describe('CPU masks on a node', () => {
         const vms = scene.create();
         const stop = run(vms);
         scene.pass(3000);
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        const before = vms.guests();
+        await eventually(() => vms.guests() !== before, 'a pass');
         await stop();
         const allowed = cpuset.minus(reserved).minus(owned);
         for (const call of scene.affinity.sets) {

@@ -5,12 +5,16 @@ import { FairIntake } from '../../runtime/fair-intake.ts';
 describe('the intake of reports', () => {
   const times = { now: 0, spent: 0 };
   beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout'] });
     mock.method(performance, 'now', () => times.now);
     mock.method(process, 'cpuUsage', () => ({ user: times.spent * 1000, system: 0 }));
   });
-  afterEach(() => mock.restoreAll());
+  afterEach(() => {
+    mock.timers.reset();
+    mock.restoreAll();
+  });
 
-  it('limits a node that floods it to its share, takes its newest report, and lets other nodes through', async () => {
+  it('limits a node that floods it to its share, takes its newest report, and lets other nodes through', () => {
     const taken: string[] = [];
     const intake = new FairIntake<string>((node, report) => {
       taken.push(`${node} ${report}`);
@@ -25,7 +29,7 @@ describe('the intake of reports', () => {
     assert.ok(taken.includes('quiet a'));
     const before = taken.length;
     times.now += 60_000;
-    await new Promise((resolve) => setTimeout(resolve, 250));
+    mock.timers.tick(1000);
     assert.equal(taken.at(-1), 'noisy 9999');
     assert.equal(taken.length, before + 1, 'one report waits, whatever was sent');
   });

@@ -114,7 +114,7 @@ describe('device plugin over time', () => {
   const start = setUp();
 
   it('registers with a kubelet that starts later, and again after a restart that clears the directory', async () => {
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await eventually(() => logged.said('waiting for the kubelet; check --kubelet-dir'), 'it waits');
     await kubelet.start();
     await registered(1);
     await kubelet.stop();

@@ -165,7 +165,7 @@ describe('networks that move while pods run', () => {
     store('vm');
     isComplete = false;
     change(physnets({}));
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await settled(0);
     assert.deepEqual([notified.length, lists], [0, 0]);
     isComplete = true;
     change(physnets({ east: '1' }, '0'));

@@ -129,11 +129,15 @@ describe('the gate’s server', () => {
     await eventually(() => beyond.closed, 'closed');
     assert.ok(connections.every(({ closed }) => !closed));
     for (const { socket } of connections) socket.destroy();
-    await eventually(async () => {
-      const next = connect();
-      next.socket.write(announce);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      return !next.closed;
+    const ask = () => {
+      const connection = connect();
+      connection.socket.write(announce + 'x'.repeat(1024 * 1024));
+      return connection;
+    };
+    let next = ask();
+    await eventually(() => {
+      if (next.closed) next = ask();
+      return callers.length === 2;
     }, 'what has gone has given its bytes back');
   });
 

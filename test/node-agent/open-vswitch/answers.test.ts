@@ -41,6 +41,7 @@ describe('whether Open vSwitch answers', function () {
   let database: Daemon;
   let vswitchd: Daemon;
   let problems: Map<string, string | undefined>;
+  let questions: number;
   let stop: AbortController;
   let asking: Promise<void>;
 
@@ -51,18 +52,28 @@ describe('whether Open vSwitch answers', function () {
     vswitchd = new Daemon(join(rundir, `ovs-vswitchd.${PID}.ctl`));
     problems = new Map();
     stop = new AbortController();
-    asking = askSwitch(rundir, (name, problem) => problems.set(name, problem), stop.signal, INTERVAL_SECONDS);
+    questions = 0;
+    const onProblem = (name: string, problem: string | undefined) => {
+      problems.set(name, problem);
+      questions++;
+    };
+    asking = askSwitch(rundir, onProblem, stop.signal, INTERVAL_SECONDS);
   });
   afterEach(async () => {
     stop.abort();
     await asking;
     for (const daemon of [database, vswitchd]) daemon.stop();
   });
+  /** Ends after each daemon has been asked several times. */
+  const askedAgain = () => {
+    const before = questions;
+    return eventually(() => questions >= before + 10, 'more questions');
+  };
   const texts = () => [...problems.values()].filter((text) => text !== undefined);
 
   it('is asked over one connection', async () => {
     await eventually(() => problems.size === 2, 'both have been asked');
-    await new Promise((resolve) => setTimeout(resolve, 5 * INTERVAL_SECONDS * 1000));
+    await askedAgain();
     assert.deepEqual([texts(), database.connections, vswitchd.connections], [[], 1, 1]);
   });
 
@@ -88,7 +99,7 @@ describe('whether Open vSwitch answers', function () {
       () => texts().some((text) => /^ovs-vswitchd does not answer: .*ECONNREFUSED/.test(text)),
       'a problem',
     );
-    await new Promise((resolve) => setTimeout(resolve, 3 * INTERVAL_SECONDS * 1000));
+    await askedAgain();
     assert.equal(texts().length, 1);
   });
 
@@ -96,7 +107,7 @@ describe('whether Open vSwitch answers', function () {
     rmSync(join(rundir, 'db.sock'));
     database.stop();
     await eventually(() => problems.size === 2, 'both have been asked');
-    await new Promise((resolve) => setTimeout(resolve, 5 * INTERVAL_SECONDS * 1000));
+    await askedAgain();
     assert.deepEqual(texts(), []);
   });
 
@@ -105,7 +116,7 @@ describe('whether Open vSwitch answers', function () {
     rmSync(join(rundir, 'ovs-vswitchd.pid'));
     vswitchd.stop();
     await eventually(() => vswitchd.connections === 1, 'the connection is closed');
-    await new Promise((resolve) => setTimeout(resolve, 5 * INTERVAL_SECONDS * 1000));
+    await askedAgain();
     assert.deepEqual(texts(), []);
   });
 });

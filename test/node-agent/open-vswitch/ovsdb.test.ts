@@ -9,6 +9,7 @@ import { followOvsdb, OvsdbConnection } from '../../../node-agent/open-vswitch/o
 import { JsonStream } from '../../../node-agent/open-vswitch/ovsdb/json-stream.ts';
 import { OvsdbReplica, type Tables } from '../../../node-agent/open-vswitch/ovsdb/replica.ts';
 import { vector } from '../../support/vectors.ts';
+import { startVirtualTime } from '../../support/virtual-time.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
 
 interface OvsdbMessage {
@@ -142,11 +143,12 @@ describe('the followed tables of OVSDB', () => {
     let follows = 0;
     const problems: string[] = [];
     const onProblem = (error: Error) => void problems.push(error.message);
+    const time = startVirtualTime();
     const done = followOvsdb(
       { socketPath, onTables: () => follows++, onProblem, log: recordingLogger().log },
       stop.signal,
     );
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await time.pass(59).finally(time.end);
     assert.equal(problems.length, 1, problems.join());
     await listen();
     await eventually(() => follows > 0, 'followed');

@@ -121,7 +121,7 @@ describe('sandbox admission: answers of a webhook', () => {
   const bad: [string, Answer, RegExp][] = [
     ['another uid', () => review('other', { allowed: true }), /expected response.uid=/],
     ['HTTP 500', () => 500, /HTTP 500/],
-    ['no answer in time', () => new Promise((resolve) => setTimeout(resolve, 1_300, 'late').unref()), /deadline/],
+    ['no answer in time', () => new Promise(() => undefined), /deadline/],
   ];
   for (const [what, answer, message] of bad) {
     it(`${what}: 500 under Fail, ignored under Ignore`, async () => {
