@@ -8,7 +8,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { ALIGN_ANNOTATION, ALIGN_WHOLE_CORES, NAMESPACE, SCHEDULER, WEBHOOK } from '../../model/names.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { ControlPlane } from '../../test/real/control-plane.ts';
-import { callOf, isWebhookConfiguration } from '../../test/real/demo/webhook-configurations.ts';
+import { callOf, isWebhookConfiguration } from '../../test/real/demo/webhook-configurations-fixture.ts';
 import { objectsOf, render } from '../../test/real/install/rendered.ts';
 import { freePort, startProgram } from '../../test/real/processes.ts';
 import { dist, root } from '../../test/support/bundles.ts';

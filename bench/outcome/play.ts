@@ -16,7 +16,7 @@ import {
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import { VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
 import { startControlPlane } from '../../test/real/control-plane.ts';
-import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
+import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds-fixture.ts';
 import { silent } from '../../test/support/logger.ts';
 import { createRemoteClient } from '../../test/support/remote-client.ts';
 import { type Contender, prepare } from './contenders.ts';

@@ -8,7 +8,7 @@ import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
 import type { KubernetesObject } from '../../test/real/control-plane.ts';
 import { inParallel, type Replica, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
-import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds.ts';
+import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds-fixture.ts';
 import { pathOf } from '../../test/support/parts.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { until } from '../../test/support/until.ts';

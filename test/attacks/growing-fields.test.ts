@@ -5,7 +5,7 @@ import { startedInstance } from '../../kube/virtual-machines.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { onControlPlane } from '../real/control-plane.ts';
 import { type Replica, type Stage, startStage, topologyOf } from '../real/scheduler/stage.ts';
-import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
+import { FOREIGN_DEFINITIONS } from '../real/webhook/crds-fixture.ts';
 import { limitsOf } from '../support/reader-limits.ts';
 import { until } from '../support/until.ts';
 

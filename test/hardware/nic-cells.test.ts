@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { hasCarrier, isGuestSide, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
 import { tempDirectories } from '../support/files.ts';
 import { processorTime } from '../support/processor-time.ts';
-import { createSysfsTree, type SysfsTree } from './sysfs-tree.ts';
+import { createSysfsTree, type SysfsTree } from './sysfs-fixture.ts';
 
 let tree: SysfsTree;
 

@@ -6,7 +6,7 @@ import { createHost } from '../../model/host.ts';
 import { describeSysfs } from '../../model/host-sysfs.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs } from '../support/parts.ts';
-import { type RecordedMachine, writeMachine } from './machine-tree.ts';
+import { type RecordedMachine, writeMachine } from './machine-fixture.ts';
 
 /** What the descriptions that follow from it are, model/host.test.ts shows. */
 describe('host from sysfs', () => {

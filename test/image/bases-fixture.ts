@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { cp, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { aptOptions, debianSources, debianSuite } from './debian.ts';
+import { aptOptions, debianSources, debianSuite } from './support.ts';
 
 const run = promisify(execFile);
 

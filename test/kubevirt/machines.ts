@@ -1,7 +1,7 @@
 import { until } from '../../cli/demo/until.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-in-types.ts';
 import type { JsonRecord, KubeObject, KubePod, KubeVmi } from '../../sandbox/objects.ts';
-import type { RealCluster } from '../real/demo/real-cluster.ts';
+import type { RealCluster } from '../real/demo/real-cluster-stage.ts';
 
 /** Maximum seconds of any wait: a loaded machine is not a failure, and a wait ends as soon as its event occurs. */
 export const PATIENCE = 180;

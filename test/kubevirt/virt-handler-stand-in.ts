@@ -7,7 +7,7 @@ import { at, type JsonRecord, type KubeVmi, type ObjectCondition, setCondition }
 import type { ControlPlane } from '../real/control-plane.ts';
 import { silent } from '../support/logger.ts';
 import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
-import { KUBEVIRT } from './install-strategy.ts';
+import { KUBEVIRT } from './install-strategy-fixture.ts';
 
 /**
  * Stands in for virt-handler on every node: guests run as soon as KubeVirt assigns their VMI to the node, stop when it

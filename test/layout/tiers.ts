@@ -11,6 +11,7 @@ export const TIERS: Readonly<Record<string, string>> = {
   lab: 'an emulated machine with a real kubelet',
   layout: 'where tests stand',
   life: 'the life of a node',
+  manifests: 'the manifests as kubectl renders them',
   real: 'a real control plane, QEMU, CNI plugins',
   skew: 'parts of different versions',
   soak: 'growth over hours',

@@ -9,7 +9,7 @@ import { objectsOf, render } from '../real/install/rendered.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs, pathOf } from '../support/parts.ts';
-import { NODE_TOPOLOGIES } from './definition-schema.ts';
+import { NODE_TOPOLOGIES } from './definition-fixture.ts';
 
 const CHART = join(root, 'manifests/chart/plumbline');
 const AGENT = 'base/node-agent/components';

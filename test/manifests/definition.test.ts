@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { placesOf, SCHEMAS, type Schema, unbounded } from './definition-schema.ts';
+import { placesOf, SCHEMAS, type Schema, unbounded } from './definition-fixture.ts';
 
 describe('the definition of NodeTopology', () => {
   const places = SCHEMAS.flatMap((schema) => placesOf(schema));

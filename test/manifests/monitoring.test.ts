@@ -7,7 +7,7 @@ import { describedMetrics, metricsIn, metricsPage, shippedAlerts } from '../../d
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
 import { needs, pathOf } from '../support/parts.ts';
-import { ALERT_CASES } from './alert-cases.ts';
+import { ALERT_CASES } from './alert-fixture.ts';
 
 const MONITORING = join(root, 'manifests/components/monitoring');
 

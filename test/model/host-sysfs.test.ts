@@ -4,7 +4,7 @@ import { readSysfs } from '../../hardware/sysfs.ts';
 import { createHost, HostError, MAX_CELL_ID } from '../../model/host.ts';
 import { describeForKubelet, kubeletContradictions } from '../../model/host-sysfs.ts';
 import { topologyOfHost } from '../../model/kubelet/topology.ts';
-import { type RecordedMachine, writeMachine } from '../hardware/machine-tree.ts';
+import { type RecordedMachine, writeMachine } from '../hardware/machine-fixture.ts';
 import { tempDirectories } from '../support/files.ts';
 import { vector } from '../support/vectors.ts';
 

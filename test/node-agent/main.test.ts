@@ -4,12 +4,12 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { writeMachine } from '../hardware/machine-tree.ts';
+import { writeMachine } from '../hardware/machine-fixture.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import { FakeKubelet } from './kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from './support.ts';
-import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './wiring/agent-process.ts';
+import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './wiring/agent-stage.ts';
 
 const NODE = 'worker-1';
 

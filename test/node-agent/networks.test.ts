@@ -12,7 +12,7 @@ import { MapSource } from '../../node-agent/networks/map-source.ts';
 import { Networks } from '../../node-agent/networks/networks.ts';
 import { NicWatch } from '../../node-agent/networks/nic-watch.ts';
 import { switchConfig } from '../../node-agent/networks/switch-config.ts';
-import { createSysfsTree, type SysfsTree } from '../hardware/sysfs-tree.ts';
+import { createSysfsTree, type SysfsTree } from '../hardware/sysfs-fixture.ts';
 import {
   eventually,
   twoCells as host,

@@ -8,7 +8,7 @@ import { endsWithUs } from '../support/children.ts';
 import { needs } from '../support/parts.ts';
 import { shippedNodeOptions } from '../support/shipped.ts';
 import { eventually, tempDirectories } from './support.ts';
-import { startAgentProcess, writeKubeconfig } from './wiring/agent-process.ts';
+import { startAgentProcess, writeKubeconfig } from './wiring/agent-stage.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 /** The limit of the manifest. */

@@ -21,7 +21,7 @@ import { createFakeApi } from './api-stand-in.ts';
 import { machine, rest, settableView } from './ovs-affinity/stage.ts';
 import { inputs, knownView, networks } from './report/inputs-fixture.ts';
 import { eventually, recordingLogger, tempDirectories, testMetrics, turns, useDuties, writeTree } from './support.ts';
-import { placesIn } from './wiring/agent-process.ts';
+import { placesIn } from './wiring/agent-stage.ts';
 
 const temp = tempDirectories();
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createCommand } from '../../../cli/topology/command.ts';
 import type { topologyData } from '../../../cli/topology/machine.ts';
-import { type RecordedMachine, writeMachine } from '../../hardware/machine-tree.ts';
+import { type RecordedMachine, writeMachine } from '../../hardware/machine-fixture.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { parseOutput } from '../../support/output-schema.ts';
 import { runCommand } from '../../support/run-command.ts';

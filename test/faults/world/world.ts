@@ -12,7 +12,7 @@ import {
   NODES as NODE_TYPE,
 } from '../../../sandbox/api-server/built-in-types.ts';
 import { startRealOvs } from '../../node-agent/ovs-stage.ts';
-import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster.ts';
+import { createRealCluster, type RealCluster } from '../../real/demo/real-cluster-stage.ts';
 import { dist, root } from '../../support/bundles.ts';
 import { isInstalled } from '../../support/parts.ts';
 import { startObserver } from '../observer/observer.ts';

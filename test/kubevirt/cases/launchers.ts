@@ -5,7 +5,7 @@ import { skipFor } from '../../support/parts.ts';
 import { placedBy } from '../../support/rendered-launcher.ts';
 import { type RealLauncher, realLaunchers, vector } from '../../support/vectors.ts';
 import { noteVersion } from '../../support/versions.ts';
-import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../install-strategy.ts';
+import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../install-strategy-fixture.ts';
 import { cpusOf } from '../machines.ts';
 import type { Cases } from '../stage.ts';
 

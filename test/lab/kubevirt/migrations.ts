@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Explanation } from '../../../cli/explain/explain.ts';
 import { plumbline } from '../../cli/run.ts';
-import { KUBEVIRT } from '../../kubevirt/install-strategy.ts';
+import { KUBEVIRT } from '../../kubevirt/install-strategy-fixture.ts';
 import { NAMESPACE, unlessNotFound } from '../cluster.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 

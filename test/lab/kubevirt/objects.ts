@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../../kube/client.ts';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
-import { definitionOfTheCr, installStrategy, KUBEVIRT, kubeVirtCr } from '../../kubevirt/install-strategy.ts';
+import { definitionOfTheCr, installStrategy, KUBEVIRT, kubeVirtCr } from '../../kubevirt/install-strategy-fixture.ts';
 import { type KubernetesObject, namespaceOf } from '../../real/control-plane.ts';
 import { HANDLER_IMAGE, LAUNCHER_IMAGE } from './images.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { monotonicSeconds, sleep } from '../../../runtime/time.ts';
-import { aggregation } from '../../real/aggregation.ts';
+import { aggregation } from '../../real/aggregation-fixture.ts';
 import { binary, type ControlPlane, startControlPlane } from '../../real/control-plane.ts';
 import { freePort, type Program, startProgram } from '../../real/processes.ts';
 import { makeBase } from './base.ts';

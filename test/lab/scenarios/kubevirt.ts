@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
-import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds.ts';
+import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds-fixture.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { ALIGNED, runsAligned } from '../kubevirt/aligned.ts';
 import { missingKubeVirt } from '../kubevirt/assets.ts';

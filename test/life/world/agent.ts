@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type AgentProcess, startAgentProcess } from '../../node-agent/wiring/agent-process.ts';
+import { type AgentProcess, startAgentProcess } from '../../node-agent/wiring/agent-stage.ts';
 import { dist } from '../../support/bundles.ts';
 
 const CLOCK = join(import.meta.dirname, '../../faults/world/jumping-clock.cjs');

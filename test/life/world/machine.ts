@@ -1,8 +1,8 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
-import { writeMachine } from '../../hardware/machine-tree.ts';
-import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
+import { writeMachine } from '../../hardware/machine-fixture.ts';
+import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-fixture.ts';
 import { writeTree } from '../../support/files.ts';
 
 /** Two NUMA nodes of four cores; the second thread of core n is CPU n + 8. */

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createFakeApi, type FakeApi } from '../../node-agent/api-stand-in.ts';
-import { writeKubeconfig } from '../../node-agent/wiring/agent-process.ts';
+import { writeKubeconfig } from '../../node-agent/wiring/agent-stage.ts';
 import { replaceFile } from '../../support/files.ts';
 import { LifeAgent } from './agent.ts';
 import { LifeKubelet } from './kubelet.ts';

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { changedPages, freePageBytes } from '../../../node-agent/host/kernel-state.ts';
 import { KubeletRuns } from '../../../node-agent/host/kubelet-runs.ts';
-import { writeMachine } from '../../hardware/machine-tree.ts';
+import { writeMachine } from '../../hardware/machine-fixture.ts';
 import { eventually, recordingLogger, tempDirectories, useDuties, writeTree } from '../support.ts';
 
 const temp = tempDirectories();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { type DiscoveredNetworks, locateNetworks } from '../../../node-agent/networks/locate.ts';
 import type { SwitchBridge, SwitchConfig, SwitchInterface } from '../../../node-agent/networks/switch-config.ts';
-import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-tree.ts';
+import { createSysfsTree, type SysfsTree } from '../../hardware/sysfs-fixture.ts';
 import { tempDirectories } from '../support.ts';
 
 const port = (name: string, more: Partial<SwitchInterface> = {}): SwitchInterface => ({

@@ -6,7 +6,7 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { mock } from 'node:test';
 import { Networks } from '../../../node-agent/networks/networks.ts';
-import { createSysfsTree } from '../../hardware/sysfs-tree.ts';
+import { createSysfsTree } from '../../hardware/sysfs-fixture.ts';
 import { needs, skipFor } from '../../support/parts.ts';
 import { type RealOvs, startRealOvs } from '../ovs-stage.ts';
 import { eventually, twoCells as host, recordingLogger, tempDirectories } from '../support.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { fitReport } from '../../../node-agent/report/limits.ts';
-import { SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
+import { SCHEMAS, type Schema } from '../../manifests/definition-fixture.ts';
 
 const [DEFINED] = SCHEMAS;
 const schema = DEFINED?.properties?.['status'] ?? {};

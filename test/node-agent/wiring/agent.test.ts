@@ -7,7 +7,7 @@ import { createAgent } from '../../../node-agent/wiring/agent.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
 import { freePort } from '../../real/processes.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
-import { type AgentProcess, FROM_SOURCE, placesIn, startAgentProcess, writeKubeconfig } from './agent-process.ts';
+import { type AgentProcess, FROM_SOURCE, placesIn, startAgentProcess, writeKubeconfig } from './agent-stage.ts';
 
 /** Seconds from the end of one agent to the work of the next. */
 const TAKEOVER_SECONDS = 5;

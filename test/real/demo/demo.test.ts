@@ -5,7 +5,7 @@ import { fitErrorMessage } from '../../../sandbox/scheduler/decision.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
 import { onControlPlane } from '../control-plane.ts';
-import { createRealCluster } from './real-cluster.ts';
+import { createRealCluster } from './real-cluster-stage.ts';
 
 type StepReport = Parameters<Printer['step']>[0];
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { isNotFound, type KubeError } from '../../../kube/client.ts';
-import { NODE_TOPOLOGIES, SCHEMAS, type Schema } from '../../manifests/definition-schema.ts';
+import { NODE_TOPOLOGIES, SCHEMAS, type Schema } from '../../manifests/definition-fixture.ts';
 import { root } from '../../support/bundles.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane.ts';

@@ -1,5 +1,5 @@
 import type { KubernetesObject } from '../control-plane.ts';
-import { definitionOf, FOREIGN_DEFINITIONS, type ForeignKind } from '../webhook/crds.ts';
+import { definitionOf, FOREIGN_DEFINITIONS, type ForeignKind } from '../webhook/crds-fixture.ts';
 
 const text = { type: 'string' };
 const flag = { type: 'boolean' };

@@ -8,7 +8,7 @@ import { createWebhook } from '../../../webhook/daemon.ts';
 import { silent } from '../../support/logger.ts';
 import { until } from '../../support/until.ts';
 import type { ControlPlane } from '../control-plane.ts';
-import { callOf, isWebhookConfiguration, untilCalled } from '../demo/webhook-configurations.ts';
+import { callOf, isWebhookConfiguration, untilCalled } from '../demo/webhook-configurations-fixture.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import { freePort } from '../processes.ts';
 import { installPolicies, type PoliciesOptions } from './policies-stage.ts';

@@ -8,7 +8,7 @@ import { root } from '../../support/bundles.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
 import { until } from '../../support/until.ts';
 import { type KubernetesObject, namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
-import { callOf } from '../demo/webhook-configurations.ts';
+import { callOf } from '../demo/webhook-configurations-fixture.ts';
 import { freePort } from '../processes.ts';
 import { configurations, switchOn } from './installed-stage.ts';
 import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects.ts';

@@ -4,7 +4,7 @@ import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { until } from '../../support/until.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
-import { FOREIGN_DEFINITIONS } from './crds.ts';
+import { FOREIGN_DEFINITIONS } from './crds-fixture.ts';
 
 /** A real API server with the shipped roles and policies of the base, without a webhook. */
 export type Policies = Awaited<ReturnType<typeof installPolicies>>;

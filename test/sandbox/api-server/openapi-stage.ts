@@ -4,7 +4,7 @@ import { until } from '../../../cli/demo/until.ts';
 import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from '../../../sandbox/api-server/built-in-types.ts';
 import { referenceOf } from '../../../sandbox/api-server/schema-check.ts';
 import { isRecord, type JsonRecord, type JsonValue } from '../../../sandbox/objects.ts';
-import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy.ts';
+import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy-fixture.ts';
 import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane.ts';
 import { objectsOf } from '../../real/install/rendered.ts';
 import { root } from '../../support/bundles.ts';

@@ -5,7 +5,7 @@ import { VirtController } from '../../../sandbox/virt-controller/virt-controller
 import type { RemoteClient } from '../../support/remote-client.ts';
 import type { ControlPlane } from '../control-plane.ts';
 import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api-stage.ts';
-import { FOREIGN_DEFINITIONS } from '../webhook/crds.ts';
+import { FOREIGN_DEFINITIONS } from '../webhook/crds-fixture.ts';
 
 /** KubeVirt for a cluster with a real control plane. */
 export interface KubeVirt {

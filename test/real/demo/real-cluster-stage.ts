@@ -25,8 +25,8 @@ import {
 } from '../control-plane.ts';
 import { objectsOf, render } from '../install/rendered.ts';
 import type { Program } from '../processes.ts';
-import { KUBEVIRT_STAND_IN, type KubeVirt } from './kubevirt.ts';
-import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations.ts';
+import { KUBEVIRT_STAND_IN, type KubeVirt } from './kubevirt-stand-in.ts';
+import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations-fixture.ts';
 
 const AGENT = 'plumbline-node-agent';
 const SCHEDULER_ACCOUNT = 'plumbline-scheduler';

@@ -2,15 +2,15 @@ import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
-import { writeCertificate } from '../real/certificate-files.ts';
+import { writeCertificate } from '../real/certificates-fixture.ts';
 import { type ControlPlane, type KubernetesObject, namespaceOf } from '../real/control-plane.ts';
-import type { KubeVirt } from '../real/demo/kubevirt.ts';
-import { isWebhookConfiguration } from '../real/demo/webhook-configurations.ts';
+import type { KubeVirt } from '../real/demo/kubevirt-stand-in.ts';
+import { isWebhookConfiguration } from '../real/demo/webhook-configurations-fixture.ts';
 import { freePort, type Program, startProgram } from '../real/processes.ts';
-import { FOREIGN_DEFINITIONS } from '../real/webhook/crds.ts';
+import { FOREIGN_DEFINITIONS } from '../real/webhook/crds-fixture.ts';
 import { pathOf } from '../support/parts.ts';
 import { until } from '../support/until.ts';
-import { definitionOfTheCr, KUBEVIRT, kubeVirtCr, reachable, strategyOf } from './install-strategy.ts';
+import { definitionOfTheCr, KUBEVIRT, kubeVirtCr, reachable, strategyOf } from './install-strategy-fixture.ts';
 import { createVirtHandler } from './virt-handler-stand-in.ts';
 
 /** The names that virt-api requires in a client certificate, and virt-handler in virt-api's. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
-import { objectsOf, render } from '../../real/install/rendered.ts';
-import { needs } from '../../support/parts.ts';
+import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
+import { objectsOf, render } from '../real/install/rendered.ts';
+import { needs } from '../support/parts.ts';
 
 interface Container {
   readonly args?: string[];

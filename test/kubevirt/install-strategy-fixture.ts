@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ControlPlane, KubernetesObject } from '../real/control-plane.ts';
-import { callOf, isWebhookConfiguration } from '../real/demo/webhook-configurations.ts';
+import { callOf, isWebhookConfiguration } from '../real/demo/webhook-configurations-fixture.ts';
 import { objectsOf } from '../real/install/rendered.ts';
 import { pathOf } from '../support/parts.ts';
 
