@@ -6,7 +6,6 @@ import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { createClusterView } from '../../../webhook/cluster/cluster-view.ts';
 import { createNadCache, createNetworkContextCache } from '../../../webhook/cluster/network-caches.ts';
 import { createNodeCache } from '../../../webhook/cluster/node-cache.ts';
-import { createSchedulerLease } from '../../../webhook/cluster/scheduler-lease.ts';
 import { createVmiCache } from '../../../webhook/cluster/vmi-cache.ts';
 import { type ScriptedLists, scriptedLists, settle } from '../../kube/scripted-api-stand-in.ts';
 import { silent } from '../../support/logger.ts';
@@ -16,7 +15,6 @@ const NADS = '/apis/k8s.cni.cncf.io/v1/network-attachment-definitions';
 const SUBNETS = '/apis/kubeovn.io/v1/subnets';
 const VLANS = '/apis/kubeovn.io/v1/vlans';
 const VMIS = '/apis/kubevirt.io/v1/virtualmachineinstances';
-const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';
 const NODES = '/api/v1/nodes';
 const REPORTS = '/apis/plumbline.dev/v1alpha1/nodetopologies';
 
@@ -157,55 +155,6 @@ describe('the cache of VMIs', () => {
     assert.deepEqual(Object.keys(vmi.spec), ['domain', 'networks']);
     assert.deepEqual(vmi.spec.domain.resources, { limits: undefined, requests: { cpu: '2' } });
     assert.equal(cache.find('other', 'a'), undefined);
-  });
-});
-
-describe('the Lease of the scheduler', () => {
-  const lease = (holderIdentity?: string | null, renewTime = '2026-01-01T00:00:00.000000Z') => ({
-    metadata: { name: 's', namespace: 'plumbline-system' },
-    spec: { holderIdentity, renewTime },
-  });
-  const stage = async (items: ReturnType<typeof lease>[], name = 's', held: string[] = []) => {
-    const lists = scriptedLists({ [LEASES]: items }, held);
-    const lease = createSchedulerLease(name, optionsOf(lists));
-    void lease.run(running.signal);
-    await settle();
-    return { lists, ...lease };
-  };
-
-  it('gives no verdict until it is read', async () => {
-    const { lists, away } = await stage([], 's', [LEASES]);
-    assert.equal(away(), undefined);
-    await lists.release(LEASES);
-    assert.equal(away(), 'no replica of it has ever led');
-  });
-
-  it('means that no replica leads if it has no holder', async () => {
-    for (const holder of ['', null, undefined]) {
-      const { away } = await stage([lease(holder)]);
-      assert.equal(away(), 'no replica of it leads');
-    }
-  });
-
-  it('counts as renewed for 30 s after each renewal, by the clock of this process', async () => {
-    const { lists, away } = await stage([lease('x')]);
-    now += 30;
-    assert.equal(away(), undefined);
-    now += 1;
-    assert.equal(away(), 'its leader has not renewed its Lease for 31 s');
-    await lists.send(LEASES, 'MODIFIED', lease('x'));
-    assert.equal(away(), 'its leader has not renewed its Lease for 31 s', 'another field was written');
-    await lists.send(LEASES, 'MODIFIED', lease('x', '2026-01-01T00:00:31.000000Z'));
-    assert.equal(away(), undefined);
-    await lists.send(LEASES, 'DELETED', lease('x'));
-    assert.equal(away(), 'no replica of it has ever led');
-  });
-
-  it('is not watched if no scheduler is set', async () => {
-    const { lists, away, run } = await stage([lease('')], '');
-    await run(running.signal);
-    assert.deepEqual(lists.listCalls, []);
-    assert.equal(away(), undefined);
   });
 });
 
