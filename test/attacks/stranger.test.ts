@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectTcp, type Socket } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
+import { until } from '../support/until.ts';
 import { requestFor } from '../webhook/launcher-fixture.ts';
 import { launcherOf, longestDelay, peakMiB, postTo, type Stage, servesTls, startStage, type Victim } from './stage.ts';
 
@@ -46,12 +46,7 @@ describe('attacks by a stranger', function () {
    * previous attack.
    */
   const open = async (victim: Victim): Promise<Socket> => {
-    for (let attempt = 0; attempt < 100; attempt++) {
-      const socket = await tryOpen(victim);
-      if (socket !== undefined) return socket;
-      await delay(100);
-    }
-    throw new Error(`${victim.name} turned 100 connections away one after another`);
+    return until(`a connection to the ${victim.name}`, () => tryOpen(victim));
   };
   const reviewOf = (object: unknown, namespace = 'kube-system') =>
     JSON.stringify({
@@ -82,9 +77,8 @@ describe('attacks by a stranger', function () {
       );
       for (const { status } of await Promise.all(reviews)) assert.equal(status, 200);
     }
-    await delay(500);
-    assert.deepEqual(await eventsOf('kube-system'), []);
     await stage.serve();
+    assert.deepEqual(await eventsOf('kube-system'), []);
   });
 
   it('reviews about an existing VMI, with its uid, write no Event either', async () => {
@@ -97,7 +91,7 @@ describe('attacks by a stranger', function () {
     const pod = launcher(vmi.metadata.uid);
     pod.metadata.ownerReferences[0]!.name = 'vm-real';
     for (let i = 0; i < 20; i++) await postTo(stage.webhook, '/mutate-pods', reviewOf(pod, 'default'));
-    await delay(3000);
+    await stage.serve();
     const said = (await eventsOf('default')).map(({ reason }) => reason);
     // The sandbox has a virt-controller of its own, which creates the real launcher.
     if (stage.ground === 'real') assert.deepEqual(said, []);
@@ -132,7 +126,7 @@ describe('attacks by a stranger', function () {
           const socket = connectTcp(stage[name].port, '127.0.0.1').on('error', () => undefined);
           sockets.push(socket);
         }
-        await delay(500);
+        await Promise.allSettled(sockets.map((socket) => socket.connecting && once(socket, 'connect')));
         await unharmed(stage[name]);
       });
 
@@ -142,10 +136,8 @@ describe('attacks by a stranger', function () {
           for (const socket of slow) if (!socket.destroyed) socket.write('x');
         }, 200);
         await unharmed(stage[name]);
-        await delay(8000);
-        clearInterval(drip);
-        const open_ = slow.filter((socket) => !socket.destroyed && !socket.readableEnded).length;
-        assert.equal(open_, 0, `${open_} of 100 are still there after 8 s`);
+        const isClosed = (socket: Socket) => socket.destroyed || socket.readableEnded;
+        await until('the end of all 100', () => slow.every(isClosed)).finally(() => clearInterval(drip));
       });
 
       it('2,000 requests in one write are answered in order, with others in between', async () => {
@@ -170,7 +162,7 @@ describe('attacks by a stranger', function () {
           socket.pause();
           socket.write(head.repeat(50));
         }
-        await delay(1000);
+        await stage.serve();
         await unharmed(victim);
       });
     });

@@ -43,7 +43,6 @@ export const REMAINING: Readonly<Record<keyof typeof RULES, readonly string[]>> 
     'test/attacks/compromised-node.test.ts',
     'test/attacks/growing-fields.test.ts',
     'test/attacks/memories.test.ts',
-    'test/attacks/stranger.test.ts',
     'test/attacks/tenant.test.ts',
     'test/console/fixture.ts',
     'test/demo/missing-report.test.ts',
@@ -56,9 +55,7 @@ export const REMAINING: Readonly<Record<keyof typeof RULES, readonly string[]>> 
     'test/node-agent/networks/networks.test.ts',
     'test/node-agent/open-vswitch.test.ts',
     'test/node-agent/ovs-affinity.test.ts',
-    'test/node-agent/report.test.ts',
     'test/node-agent/wiring/thread-affinity.test.ts',
     'test/sandbox/scheduler.test.ts',
-    'test/scheduler-plugin/http.test.ts',
   ],
 };

@@ -6,11 +6,12 @@ import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createMergePatch } from '../../model/json.ts';
 import { type NodeIdentity, readNode } from '../../node-agent/kube-objects/lease.ts';
+import { repeat } from '../../node-agent/lifecycle/duty.ts';
 import { AgentLease } from '../../node-agent/report/agent-lease.ts';
 import { Report } from '../../node-agent/report/report.ts';
 import { buildStatus, type ReportInputs } from '../../node-agent/report/status.ts';
 import { TopologyStore } from '../../node-agent/report/topology-store.ts';
-import { monotonicSeconds, sleep } from '../../runtime/time.ts';
+import { monotonicSeconds } from '../../runtime/time.ts';
 import { createFakeApi, type FakeApi, mergePatched } from './api-stand-in.ts';
 import { inputs, knownView, runWith } from './report/inputs-fixture.ts';
 import { eventually, recordingLogger, testMetrics, turns, useDuties } from './support.ts';
@@ -298,10 +299,13 @@ describe('the agent’s Lease, renewal by renewal', () => {
     const lease = new AgentLease({ client: api.client, nodeName: NODE, log: logged.log, metrics, wallClock });
     start({
       async run(signal) {
-        while (!signal.aborted) {
+        const renew = async () => {
           if (await lease.renew(signal)) created++;
-          await sleep(Math.max(0, lease.dueAt - monotonicSeconds()), signal).catch(() => undefined);
-        }
+          return Math.max(0, lease.dueAt - monotonicSeconds());
+        };
+        await repeat(signal, renew, (error) => {
+          throw error;
+        });
       },
     });
   };
