@@ -5,17 +5,14 @@ import { lines } from './stream-lines.ts';
 
 /** Seconds until a watch ends by itself, plus up to half as much at random to spread the daemons. */
 const WATCH_SECONDS = 290;
-
 /**
  * Seconds without an event after which a watch is given up: a connection can freeze without an error. The API server
  * sends a bookmark about every minute, but only if the kind has had a change since
  * (staging/src/k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go, 1.36).
  */
 const SILENCE_SECONDS = 120;
-
 /** Seconds by which a watch may outlive its timeout. */
 const OVERTIME_SECONDS = 30;
-
 const MAX_EVENT_BYTES = 16 * 1024 * 1024;
 
 const watchEvent = z.object({
@@ -32,7 +29,6 @@ const watchEvent = z.object({
     message: z.string().optional(),
   }),
 });
-
 export type WatchEvent = z.infer<typeof watchEvent>;
 
 interface WatchOptions {

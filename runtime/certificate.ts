@@ -53,7 +53,6 @@ export function certificatesOf(pem: string): X509Certificate[] {
 
 /** Milliseconds without a change before the pair is read: writers replace the two files one after the other. */
 const DEBOUNCE_MILLISECONDS = 100;
-
 /** Milliseconds between two readings without a change: some file systems report none. */
 const READ_INTERVAL_MILLISECONDS = 60_000;
 
@@ -152,7 +151,6 @@ function textOf({ cert, ca }: SecureContextOptions): string {
 
 /** Seconds since 1970: of the server's certificate in use, of the CA next to it, of the last caller's. */
 export type Expiries = ReadonlyMap<Certificate, number>;
-
 type Certificate = 'serving' | 'authority' | 'client';
 
 const AUTHORITY = 'ca.crt';

@@ -6,7 +6,6 @@ import { parseBoundedYaml } from '../files/bounded-yaml.ts';
 
 /** Bytes; a ConfigMap has at most a MiB, and a map a line for each network. */
 const MAX_MAP_BYTES = 256 * 1024;
-
 const MAX_REASON_CHARACTERS = 300;
 
 /** Reads the operator's network map. @throws NetworkMapError naming the file and the fault */

@@ -8,7 +8,6 @@ import { hasNodeSelectors, readNetworkMap } from './map-file.ts';
 
 /** Seconds between reads of the node's labels, where the map needs them, and until the first successful one. */
 const LABELS_SECONDS = 60;
-
 const LABELS_RETRY_SECONDS = 2;
 
 /** Seconds between reads of a map that cannot be read. */

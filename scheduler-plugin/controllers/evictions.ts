@@ -37,9 +37,7 @@ export interface EvictionsOptions {
 
 /** Milliseconds between two evictions: a rack of dead DPUs must not empty a cluster at once. */
 const EVICTION_INTERVAL_MILLISECONDS = 1000;
-
 const MAX_HOLD_EVENTS = 5000;
-
 /** Consecutive failures before the pod gets an Event: an API server may be down for a moment. */
 const FAILURES_BEFORE_EVENT = 3;
 
@@ -149,9 +147,7 @@ export class Evictions {
 
 /** Milliseconds until the first retry; each later one waits twice as long, up to MAX_RETRY_MILLISECONDS. */
 const FIRST_RETRY_MILLISECONDS = 1000;
-
 const MAX_RETRY_MILLISECONDS = 60_000;
-
 /** Beyond that, the one that failed longest ago is forgotten. */
 const MAX_KEYS = 5000;
 

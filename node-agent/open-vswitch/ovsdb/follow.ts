@@ -15,11 +15,8 @@ export const OVSDB_SOCKET = 'db.sock';
 
 /** Seconds until the next attempt without a socket, in case the event of its creation was lost. */
 const ABSENT_RETRY_SECONDS = 60;
-
 const DATABASE = 'Open_vSwitch';
-
 const MONITOR = 'plumbline';
-
 /** Seconds after which a connection resets the backoff; one that fails because of its content ends earlier. */
 const STEADY_SECONDS = 30;
 
@@ -83,7 +80,6 @@ class OvsdbError extends PlumblineError {
 
 /** Maximum bytes of an echo to answer, and of unsent answers: a server that sends requests must also read. */
 const MAX_ECHO_BYTES = 4096;
-
 const MAX_UNSENT_BYTES = 1024 * 1024;
 
 /** Seconds in which a working server answers a request. */
@@ -92,7 +88,6 @@ const DEADLINE_SECONDS = 5;
 const MAX_REASON_CHARACTERS = 300;
 
 const id = z.union([z.string(), z.number(), z.null()]).optional();
-
 /** A request has a method, a notification has one and no id, a reply has neither. */
 const message = z.object({
   id,

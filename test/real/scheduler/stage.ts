@@ -166,7 +166,6 @@ export async function startStage({ way = 'sidecar', apiServerArgs = [] }: StageO
     if (hostName === undefined) await until('it to be active', () => replica.isActive());
     return replica;
   };
-
   return {
     plane,
     client,
