@@ -124,8 +124,6 @@ export function watch(server: ApiServer, path: string) {
   return { events, closed, hasEnded: () => ended, close: () => outgoing.destroy() };
 }
 
-export const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 export interface Listener {
   readonly port: number;
   close(): Promise<void>;
