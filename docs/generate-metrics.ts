@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
-import { Registry, registerServerMetrics, unreadableObjects } from '../runtime/metrics.ts';
+import { Registry, registerServerMetrics, unreadableGauge } from '../runtime/metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/app.ts';
 import { withGeneratedPart } from './generate-reference.ts';
@@ -34,7 +34,7 @@ export function describedMetrics(): Readonly<Record<string, readonly DescribedMe
   createExtenderMetrics(registries['scheduler-plugin']);
   registerServerMetrics(registries['scheduler-plugin'], 'plumbline_extender', IDLE);
   createAgentMetrics(registries['node-agent']);
-  for (const registry of Object.values(registries)) registry.registerMetric(unreadableObjects);
+  for (const registry of Object.values(registries)) registry.registerMetric(unreadableGauge);
   return Object.fromEntries(
     Object.entries(registries).map(([daemon, registry]) => [
       daemon,

@@ -1,9 +1,15 @@
 import * as z from 'zod';
 import { leaseTimingFault } from '../../model/lease/timing.ts';
 import { AGENT } from '../../model/names.ts';
-import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
+import {
+  API_SERVER_FLAGS,
+  type ConfigDefinition,
+  LOG_FLAGS,
+  LOG_LEVELS,
+  PROBE_FLAGS,
+  parseConfig,
+} from '../../runtime/config.ts';
 import { DPU_FLAGS, dpuSettings } from '../../runtime/dpu-settings.ts';
-import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { gateFlags, gateSettings } from '../gate/settings.ts';
 
