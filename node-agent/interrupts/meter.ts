@@ -40,7 +40,7 @@ export interface MeterDeps {
   readonly tree: Pick<CgroupTree, 'container' | 'processes'>;
   readonly guests: () => readonly Guest[];
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** Maximum bytes: 4 MB with 256 CPUs and 1,500 interrupts. */
@@ -80,7 +80,7 @@ export class InterruptMeter {
   }
 
   read(owners: readonly CpuOwner[]): void {
-    const { procRoot, guests, now } = this.#deps;
+    const { procRoot, guests, nowSeconds } = this.#deps;
     if (owners.length === 0) {
       this.#vms = new Map();
       this.#problems = [];
@@ -100,7 +100,7 @@ export class InterruptMeter {
     const groups = owners.map(({ cpus }) => cpus);
     const sources = [...sourceCounts(read('interrupts'), groups), ...sourceCounts(read('softirqs'), groups)];
     const seconds = interruptSeconds(read('stat'), groups);
-    const at = now();
+    const at = nowSeconds();
     const guestOf = new Map(guests().map((guest) => [guest.launcher.uid, guest]));
     const vms = owners.map((owner, i): [string, MeasuredVm] => {
       const guest = guestOf.get(owner.podUID);
