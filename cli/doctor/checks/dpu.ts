@@ -89,7 +89,7 @@ export async function watchDpus(
     uid: nodes.get(name)?.uid,
     dpuHost: hosts.includes(name),
     looks: looks.get(name) ?? [],
-    lost: lostPods(pods.get(name) ?? [], looks.get(name)?.at(-1)),
+    podsWithoutNetwork: podsWithoutNetwork(pods.get(name) ?? [], looks.get(name)?.at(-1)),
     waiting: (pods.get(name) ?? []).flatMap(waitingNetworks),
   }));
 }
@@ -102,7 +102,7 @@ async function readPods(client: KubeClient): Promise<ReadonlyMap<string, PodOfNo
 
 const nameOf = ({ metadata }: PodOfNode) => `${metadata.namespace}/${metadata.name}`;
 
-function lostPods(pods: readonly PodOfNode[], last: LeaseLook | undefined): string[] {
+function podsWithoutNetwork(pods: readonly PodOfNode[], last: LeaseLook | undefined): string[] {
   const restart = lastRestart(last?.lease);
   if (restart === undefined) return [];
   return pods.filter((ofNode) => isNetworkLost(networkMadeAt(ofNode), restart)).map(nameOf);
