@@ -2,17 +2,17 @@ import {
   hasCarrier,
   interfacesByIndex,
   isGuestSide,
-  type NicPlace,
+  locateNic,
+  locatePci,
+  type NicLocation,
   neighborsOf,
-  placeOfNic,
-  placeOfPci,
 } from '../../hardware/nic-cells.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { SwitchBridge, SwitchConfig, SwitchInterface } from './switch-config.ts';
 
 export interface Uplink {
   readonly name: string;
-  readonly place: NicPlace;
+  readonly place: NicLocation;
   readonly up: boolean | undefined;
   readonly polled: boolean;
 }
@@ -126,7 +126,7 @@ export class UplinkSearch {
   /** Uses the switch's link state, which is newer than the discovery, or else the kernel's. */
   #kernelUplink(name: string, linkUp: boolean | undefined): Uplink {
     const { sysfsRoot, carriers } = this.#sources;
-    const place = placeOfNic(sysfsRoot, name);
+    const place = locateNic(sysfsRoot, name);
     if (linkUp !== undefined) return { name, place, up: linkUp, polled: false };
     const up = hasCarrier(sysfsRoot, name);
     carriers.set(name, up);
@@ -141,15 +141,15 @@ const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;
  * interface of an AF_XDP or AF_PACKET device), or else by what DPDK reports. Undefined for a representor: a guest's
  * port.
  */
-function placeOfDpdkPort({ name, devargs = '', numaId }: SwitchInterface, root: string): NicPlace | undefined {
+function placeOfDpdkPort({ name, devargs = '', numaId }: SwitchInterface, root: string): NicLocation | undefined {
   const options = devargs.split(',').map((option) => option.trim());
   if (options.some((option) => option.startsWith('representor='))) return undefined;
-  const places = options.flatMap((option): NicPlace[] => {
+  const places = options.flatMap((option): NicLocation[] => {
     const [key = '', value] = option.split('=');
-    if (key === 'iface' && value !== undefined) return [placeOfNic(root, value)];
+    if (key === 'iface' && value !== undefined) return [locateNic(root, value)];
     const isMember = key === 'slave' || key === 'member';
     const [, domain = '0000', rest] = PCI_ADDRESS.exec((isMember ? value : option) ?? '') ?? [];
-    return rest === undefined ? [] : [placeOfPci(root, `${domain}:${rest}`.toLowerCase())];
+    return rest === undefined ? [] : [locatePci(root, `${domain}:${rest}`.toLowerCase())];
   });
   const cells = unionOf(places.map((place) => place.cells));
   const unknown = places.flatMap((place) => place.unknown);
