@@ -75,7 +75,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   /** Ends expired reservations even without a call, and updates the gauges, once a second. */
   const keepGauges = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      state.reservations.expire(cluster.podsSeenUntil);
+      state.reservations.expire(cluster.bindingsKnownUntil);
       state.reservations.expireBound(nowSeconds(), (node) => cluster.isReporting(node));
       metrics.reservations.set({ kind: 'unbound' }, state.reservations.unbound);
       metrics.reservations.set({ kind: 'all' }, state.reservations.size);
