@@ -92,8 +92,12 @@ function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
 
 /** Warns once, when the name is written, and only about VMs that opt in. */
 function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
-  const [own, before] = [current, previous].map((template) => template?.spec.schedulerName ?? undefined);
-  return own === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(own, schedulerName);
+  const [currentScheduler, previousScheduler] = [current, previous].map(
+    (template) => template?.spec.schedulerName ?? undefined,
+  );
+  return currentScheduler === previousScheduler || !hasAsked(current.metadata)
+    ? []
+    : schedulerWarnings(currentScheduler, schedulerName);
 }
 
 const JUDGED = [
