@@ -112,17 +112,17 @@ export function readTerms(client: Pick<KubeClient, 'get'>, pod: ExplainedPod): P
   const { namespace = '', uid } = pod.metadata;
   const judged = requiredTerms(pod).map(async ({ kind, term }): Promise<JudgedTerm> => {
     const labelSelector = termSelector(term);
-    if (labelSelector === undefined) return { kind, term, matches: undefined, isOwn: false };
+    if (labelSelector === undefined) return { kind, term, matches: undefined, selectsItself: false };
     const namespaces = term.namespaces.length === 0 ? [namespace] : term.namespaces;
     const lists = namespaces.map((name) =>
       readIfAllowed(client, `/api/v1/namespaces/${encodeURIComponent(name)}/pods`, explainedPod, { labelSelector }),
     );
     const read = await Promise.all(lists);
-    if (read.includes(undefined)) return { kind, term, matches: undefined, isOwn: false };
+    if (read.includes(undefined)) return { kind, term, matches: undefined, selectsItself: false };
     const all = read.flatMap((list) => list ?? []);
     const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
     const matches = live.filter(({ metadata, spec }) => metadata.uid !== uid && spec.nodeName);
-    return { kind, term, matches, isOwn: all.some(({ metadata }) => metadata.uid === uid) };
+    return { kind, term, matches, selectsItself: all.some(({ metadata }) => metadata.uid === uid) };
   });
   return Promise.all(judged);
 }
