@@ -127,7 +127,7 @@ function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksV
     ...(inputs.kubeletConfig?.memoryManager.policy === 'Static'
       ? [
           conditionOf('MemoryStateKnown', 'StateUnusable', memoryProblems(inputs)),
-          conditionOf('HugePagesFree', 'Taken', takenTexts(inputs, inputs.kubeletConfig)),
+          conditionOf('HugePagesFree', 'Taken', takenPagesTexts(inputs, inputs.kubeletConfig)),
         ]
       : []),
     conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
@@ -202,7 +202,7 @@ function memoryCells(inputs: ReportInputs, { memoryManager: { policy }, reserved
   };
 }
 
-function takenTexts(inputs: ReportInputs, config: NodeKubeletConfig): string[] {
+function takenPagesTexts(inputs: ReportInputs, config: NodeKubeletConfig): string[] {
   const { cells = [] } = memoryCells(inputs, config);
   const pages = cells.flatMap((cell) =>
     takenPages(cell).map(([type, bytes]) => `${pagesText(type, bytes)} on NUMA node ${cell.id}`),
