@@ -98,7 +98,7 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
   const networkMap = join(directory, `${node.name}-networks.yaml`);
   const physnets = Object.entries(node.physnets).map(([name, numaNodes]) => [name, { numaNodes: [...numaNodes] }]);
   await writeFile(networkMap, stringify({ physnets: Object.fromEntries(physnets) }));
-  const own = node.name === ovsNode;
+  const hasOpenVswitch = node.name === ovsNode;
   return [
     ...['--node-name', node.name, '--mode', node.dpu ? 'dpu-host' : 'full'],
     ...['--kubeconfig', await cluster.kubeconfig({ kind: 'node-agent', node: node.name })],
@@ -107,16 +107,16 @@ export async function agentArgs(node: DemoNode, { cluster, ovs, ovsNode, directo
     ...['--cgroup-root', emulated.cgroupRoot, '--state-dir', join(directory, `${node.name}-state`)],
     ...['--network-map', networkMap, '--probe-port', '0'],
     // Only one of the emulated nodes has an Open vSwitch; the others get an empty directory.
-    ...['--ovs-rundir', own ? ovs.rundir : join(directory, 'no-ovs')],
-    ...['--ovs-enabler', own ? ovs.enabler : join(directory, 'no-ovs', 'enabler')],
+    ...['--ovs-rundir', hasOpenVswitch ? ovs.rundir : join(directory, 'no-ovs')],
+    ...['--ovs-enabler', hasOpenVswitch ? ovs.enabler : join(directory, 'no-ovs', 'enabler')],
     ...dpuTiming(),
   ];
 }
 
 export async function dpuArgs(node: string, { cluster, ovs }: Pick<InstallOptions, 'cluster' | 'ovs'>) {
   const kubeconfig = await cluster.kubeconfig({ kind: 'dpu', node });
-  const own = ['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'];
-  return [...own, '--ovs-rundir', ovs.rundir, ...dpuTiming()];
+  const baseFlags = ['--node-name', node, '--mode', 'dpu', '--kubeconfig', kubeconfig, '--probe-port', '0'];
+  return [...baseFlags, '--ovs-rundir', ovs.rundir, ...dpuTiming()];
 }
 
 function dpuTiming(): string[] {

@@ -111,8 +111,8 @@ async function lookAtLeases(
     if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
     const isDecided = quick.every(({ looks }) => looks.every(isLongExpired));
     if (watch > 0 && !isDecided) await beforeWatch();
-    const seen = watch === 0 || isDecided ? quick : await watchDpus(client, namespace, watch, update);
-    return seen.map((lease) => diagnoseDpu(DPU_LEASE_PREFIX + lease.node, lease));
+    const leases = watch === 0 || isDecided ? quick : await watchDpus(client, namespace, watch, update);
+    return leases.map((lease) => diagnoseDpu(DPU_LEASE_PREFIX + lease.node, lease));
   } catch (error) {
     return undefinedIfForbidden(error);
   } finally {
@@ -159,9 +159,9 @@ function areaLines(
     ];
   });
   for (const report of reports) {
-    const { area, findings: own, seen, unseen } = report;
-    if ((wide || own.length === 0) && seen.length > 0) {
-      const mark = paint(own.length > 0 ? undefined : 'green', isChecked(report) ? '✔' : '·');
+    const { area, findings: areaFindings, seen, unseen } = report;
+    if ((wide || areaFindings.length === 0) && seen.length > 0) {
+      const mark = paint(areaFindings.length > 0 ? undefined : 'green', isChecked(report) ? '✔' : '·');
       const [first = '', ...more] = wrap(`${area}: ${seen.join('; ')}`, columns, '  ');
       lines.push([mark, first.slice(1)], ...more);
     }

@@ -12,7 +12,15 @@ import { type Demand, demandOf, parseShape } from './demand.ts';
 import { readVmFile, requiredNetworks, type VmFile } from './file.ts';
 import { expandVm } from './instancetypes.ts';
 import { runReplay } from './replay.ts';
-import { candidatesOf, hypothetical, type Invention, inventNodes, placesOf, readScene, type Scene } from './scene.ts';
+import {
+  candidatesOf,
+  hostsForDemands,
+  hypothetical,
+  type Invention,
+  inventNodes,
+  readScene,
+  type Scene,
+} from './scene.ts';
 import { type DemandOutcome, type Simulation, simulate } from './simulate.ts';
 import { runWithout } from './without.ts';
 
@@ -52,7 +60,7 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
   for (const text of flags.vm) parseShape(text);
   const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
   const { nodes, topology = defaultTopology } = flags;
-  const { demands, places, notes, isComplete } =
+  const { demands, targets, notes, isComplete } =
     nodes === undefined
       ? await usingCluster(flags, async ({ client }) =>
           prepare(flags.vm, files, await readScene(client, Date.now()), client),
@@ -62,13 +70,13 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
   const requested = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
   const update = (placed: number) =>
     progress.update(requested === 0 ? 0 : placed / requested, `${countText(placed, 'VM')} placed`);
-  const result = simulate(places.hosts, demands, update, places.circumstances);
+  const result = simulate(targets.hosts, demands, update, targets.circumstances);
   progress.end();
   const allNotes = [
     ...(nodes === undefined ? [] : [assumedText({ ...flags, nodes, topology })]),
     ...notes,
-    ...threadNotes(result, demands, places.hosts),
-    ...places.notes,
+    ...threadNotes(result, demands, targets.hosts),
+    ...targets.notes,
   ];
   const fits = isComplete && !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, allNotes), {
@@ -120,7 +128,7 @@ export async function prepare(
   demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsOf({}))));
   return {
     demands,
-    places: placesOf(scene, reported, demands),
+    targets: hostsForDemands(scene, reported, demands),
     notes: [...unknown, ...notes],
     isComplete: unknown.length === 0,
   };

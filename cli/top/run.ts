@@ -153,8 +153,11 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
 }
 
 function resourceRows({ resources, disturbed }: NodeMap, width: number): string[] {
-  const taken = disturbed.map(({ namespace, podName, percent }) => [`${namespace}/${podName}`, `${percent} % taken`]);
-  const [, ...rows] = tableLines(['resource', 'free'], [...resources, ...taken]);
+  const disturbedRows = disturbed.map(({ namespace, podName, percent }) => [
+    `${namespace}/${podName}`,
+    `${percent} % taken`,
+  ]);
+  const [, ...rows] = tableLines(['resource', 'free'], [...resources, ...disturbedRows]);
   return rows.map((row) => cutLine(`  ${row}`, width));
 }
 

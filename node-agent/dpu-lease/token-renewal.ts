@@ -86,9 +86,12 @@ export class TokenRenewal {
   /** Seconds until the token expires, and the remaining seconds at which it is replaced. */
   #validity(token: string, { issued, expires }: TokenClaims) {
     const { nowSeconds, wallClock } = this.#deps;
-    const own = this.#obtained;
-    if (own?.token === token)
-      return { left: own.lifetimeSeconds - (nowSeconds() - own.atSeconds), least: own.lifetimeSeconds / 2 };
+    const obtainedToken = this.#obtained;
+    if (obtainedToken?.token === token)
+      return {
+        left: obtainedToken.lifetimeSeconds - (nowSeconds() - obtainedToken.atSeconds),
+        least: obtainedToken.lifetimeSeconds / 2,
+      };
     const clock = wallClock() / 1000;
     // A clock before the token's issue time cannot measure its age.
     return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };

@@ -64,8 +64,8 @@ export class DaemonFinder {
   }
 
   /** Whether the pidfiles are unchanged since the last search, at one call each. It does not check the processes. */
-  isAsFound(): boolean {
-    return this.#lookups.every((lookup) => lookup.isAsFound());
+  isUnchanged(): boolean {
+    return this.#lookups.every((lookup) => lookup.isUnchanged());
   }
 }
 
@@ -91,7 +91,7 @@ class PidfileLookup {
     this.#recorded = recorded;
   }
 
-  isAsFound(): boolean {
+  isUnchanged(): boolean {
     return this.#isSamePidfile(statOf(this.#file));
   }
 

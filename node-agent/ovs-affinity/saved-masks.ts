@@ -69,7 +69,7 @@ export class SavedMasks {
       maxBytes: MAX_MASKS_BYTES,
       format: (processes) => formatted(deps.bootId, processes),
       parse: (text) => parsed(deps.bootId, text),
-      merge: (saved, seen) => saved ?? seen,
+      merge: (saved, current) => saved ?? current,
       onLoaded: () => this.#loaded(),
       log: deps.log,
     });
@@ -190,8 +190,8 @@ function savedMasksOf(
   processAffinities: readonly ProcessAffinity[],
   saved: readonly SavedProcess[],
 ): OriginalMasks | undefined {
-  const own = saved.find(({ pid, start }) => pid === process.pid && start === process.start);
-  if (own !== undefined || process.role === 'monitor') return own?.originalMasks;
+  const savedProcess = saved.find(({ pid, start }) => pid === process.pid && start === process.start);
+  if (savedProcess !== undefined || process.role === 'monitor') return savedProcess?.originalMasks;
   const monitor = processAffinities.find(
     (processAffinity) => processAffinity.process.name === process.name && processAffinity.process.role === 'monitor',
   );

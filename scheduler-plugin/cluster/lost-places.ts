@@ -11,7 +11,7 @@ const NONE: ReadonlySet<string> = new Set();
 export class LostPlaces {
   readonly #fleet: Fleet;
   readonly #reservations: Reservations<PodNeeds>;
-  readonly #lost = new Map<string, ReadonlySet<string>>();
+  readonly #podUids = new Map<string, ReadonlySet<string>>();
 
   constructor(fleet: Fleet, reservations: Reservations<PodNeeds>) {
     this.#fleet = fleet;
@@ -19,7 +19,7 @@ export class LostPlaces {
   }
 
   changed(node: string): void {
-    this.#lost.delete(node);
+    this.#podUids.delete(node);
   }
 
   on(name: string): ReadonlySet<string> {
@@ -28,9 +28,9 @@ export class LostPlaces {
     const shape = trustedShape(node);
     // Checked before the host is prepared with its pods, which is most of the work.
     if (shape === undefined || !alignsOrRefuses(shape.empty)) return NONE;
-    const lost = this.#lost.get(name) ?? this.#compute(node);
-    this.#lost.set(name, lost);
-    return lost;
+    const podUids = this.#podUids.get(name) ?? this.#compute(node);
+    this.#podUids.set(name, podUids);
+    return podUids;
   }
 
   /** According to the API server. */

@@ -99,7 +99,7 @@ export const vlan = z.object({
 });
 
 /** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
-const OWN_PROVIDER = 'ovn';
+const CLUSTER_NETWORK_PROVIDER = 'ovn';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
 export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: WatchOptions) {
@@ -125,7 +125,7 @@ export function createNetworkContextCache(configured: ConfiguredContext, { clien
     current: (): NetworkContext =>
       (built ??= {
         ...configured,
-        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== OWN_PROVIDER),
+        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== CLUSTER_NETWORK_PROVIDER),
         kubeOvnVlans: [...vlans.items.values()],
       }),
   };
