@@ -83,7 +83,7 @@ export class DevicePlugin {
     this.#served = generation;
     if (generation === '') {
       const missing = `${this.#kubeletSocket} does not exist`;
-      this.#problems.failed(missing, 'waiting for the kubelet; check --kubelet-dir');
+      this.#problems.failed(missing, 'waiting for the kubelet');
       return;
     }
     try {

@@ -243,7 +243,8 @@ export class InterruptMoves {
     const isSilent = !irqbalance.isPresent && this.#managers.some(({ name }) => name === IRQBALANCE);
     const problems = [
       isSilent && 'irqbalance has no socket: what it moves to owned CPUs is moved back, within 2 s each time',
-      originals.problem && `nothing is moved until the originals can be saved; check --state-dir: ${originals.problem}`,
+      originals.problem &&
+        `nothing is moved until the originals can be saved; check /var/lib/plumbline: ${originals.problem}`,
       irqbalance.problem,
       ...this.#fullCells(),
     ];

@@ -158,7 +158,7 @@ function readPidfile(file: string, name: OvsDaemonName): { daemon: OvsProcess; p
   } catch (error) {
     const { code: cause, message: why } = error as NodeJS.ErrnoException;
     const code = cause === 'ENOENT' ? 'absent' : 'unreadable';
-    const hint = cause === undefined ? '' : '; is the daemon running (--ovs-rundir)?';
+    const hint = cause === undefined ? '' : '; is the daemon running?';
     return { name, code, message: `${cause === undefined ? '' : `${file}: `}${why}${hint}` };
   }
   if (holder !== undefined && holder > 0) {

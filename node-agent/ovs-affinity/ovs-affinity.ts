@@ -145,7 +145,7 @@ export class OvsAffinity {
         ...(sources.claims === undefined ? [] : [{ name: 'CDI', problem: sources.claims }]),
         {
           name: 'cgroups',
-          problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',
+          problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found',
         },
       ],
       processes: processes.map(({ name, role, pid, threads }) => ({

@@ -178,8 +178,8 @@ export class SavedMasks {
     if (problem === undefined) return problems;
     const text =
       mode === 'unread'
-        ? `the threads’ original masks are unknown until their file can be read; check --state-dir: ${problem}`
-        : `cannot save the threads’ original masks, so a killed agent would not restore them; check --state-dir: ${problem}`;
+        ? `the threads’ original masks are unknown until their file can be read; check /var/lib/plumbline: ${problem}`
+        : `cannot save the threads’ original masks, so a killed agent would not restore them; check /var/lib/plumbline: ${problem}`;
     return [...problems, { cause: 'masks-file', text }];
   }
 }
