@@ -16,17 +16,35 @@ const ENTRIES = {
   'node-agent': 'node-agent/main.ts',
   console: 'console/server/main.ts',
   kubeconfig: 'kube/kubeconfig.ts',
+  'client-node-port-forward': 'cli/extender/client-node-port-forward.ts',
   'ovs-stand-in': 'sandbox/open-vswitch/stand-in.ts',
   'qemu-stand-in': 'sandbox/qemu/stand-in.ts',
 };
 
-/** A daemon loads the reader of kubeconfigs, with client-node, only for --kubeconfig. */
-const kubeconfigApart: Plugin = {
-  name: 'kubeconfig-apart',
+/** What is imported only when needed, as a bundle of its own. @param module a module's name, or the end of its path */
+function apart(module: RegExp, bundle: string): Plugin {
+  return {
+    name: `apart-${bundle}`,
+    setup(builder) {
+      builder.onResolve({ filter: module }, ({ kind }) =>
+        kind === 'dynamic-import' ? { path: bundle, external: true } : undefined,
+      );
+    },
+  };
+}
+
+/** Most of client-node is generated classes without a use here, which its package.json does not allow to leave out. */
+const clientNodePruned: Plugin = {
+  name: 'client-node-pruned',
   setup(builder) {
-    builder.onResolve({ filter: /\/kubeconfig\.ts$/ }, ({ kind }) =>
-      kind === 'dynamic-import' ? { path: './kubeconfig.cjs', external: true } : undefined,
-    );
+    const PACKAGE = '@kubernetes/client-node';
+    builder.onResolve({ filter: /^(@kubernetes\/client-node$|\.)/ }, async (args) => {
+      const isPart = args.path === PACKAGE || args.importer.includes(`/${PACKAGE}/dist/`);
+      if (args.pluginData === PACKAGE || !isPart) return undefined;
+      const { path, ...from } = args;
+      const resolved = await builder.resolve(path, { ...from, pluginData: PACKAGE });
+      return { ...resolved, sideEffects: path.endsWith('polyfill.js') };
+    });
   },
 };
 
@@ -56,7 +74,8 @@ const programs = await build({
   ...common,
   entryPoints: ENTRIES,
   format: 'cjs',
-  plugins: [kubeconfigApart],
+  // A daemon loads the reader of kubeconfigs, with client-node, only for --kubeconfig.
+  plugins: [apart(/\/kubeconfig\.ts$/, './kubeconfig.cjs'), clientNodePruned],
   // require(): the loader of ES modules takes 20 MB for a CommonJS file of this size.
   supported: { 'dynamic-import': false },
   outExtension: { '.js': '.cjs' },
@@ -68,6 +87,8 @@ const command = await build({
   ...COMMAND,
   format: 'esm',
   splitting: true,
+  // Only a port-forward needs the whole client.
+  plugins: [apart(/\/client-node-port-forward\.ts$/, '../client-node-port-forward.cjs'), clientNodePruned],
   chunkNames: 'cli/[name]-[hash]',
   outExtension: { '.js': '.mjs' },
   external: ['koffi'],

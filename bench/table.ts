@@ -18,7 +18,7 @@ const AGAINST: Readonly<Record<string, string>> = {
   'webhook.private-memory-growth-in-100k-reviews': 'private memory after 100,000 reviews; base: after 10,000',
   'webhook.caches-of-10k-networks-and-5k-nodes': 'memory of the caches; base: 80 MB',
   'scheduler-plugin.only-fit-alone-seconds':
-    'seconds until a VM has the only one of 60 nodes of 256 CPUs and eight NUMA nodes that fits it, each of which needs a prediction, with the back-off of kube-scheduler',
+    'seconds until a VM has the only one of 60 nodes of 256 CPUs and eight NUMA nodes that fits it, with the back-off of kube-scheduler',
   'scheduler-plugin.only-fit-beside-24-pods-seconds':
     'the same next to 24 waiting pods of another namespace with other sizes',
   'scheduler-plugin.only-fit-beside-unreadable-pods-seconds': 'the same with an unreadable pod on each node',
@@ -70,9 +70,9 @@ const AGAINST: Readonly<Record<string, string>> = {
   'interference.kernel-p99-agent-over-apart': 'how long 99 % of arrivals wait for that VM at most; same base',
   'interference.kernel-unmanaged-over-agent': 'time that the bridge takes unmanaged; base: moved by the agent',
   'interference.kernel-measured-deviation': 'deviation of what the agent measures from what the VM lost, unmanaged',
-  'webhook.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
-  'scheduler-plugin.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
-  'node-agent.start-up': 'time until the process serves, started as in a pod; base: a bare node:http server',
+  'webhook.start-up': 'time until it serves, started as in a pod; base: a bare node:http server',
+  'scheduler-plugin.start-up': 'time until it serves, started as in a pod; base: a bare node:http server',
+  'node-agent.start-up': 'time until it serves, started as in a pod; base: a bare node:http server',
   'webhook.rss-over-bare': 'resident memory; base: a bare node:http server',
   'scheduler-plugin.rss-over-bare': 'resident memory; base: a bare node:http server',
   'node-agent.rss-over-bare': 'resident memory; base: a bare node:http server',
@@ -126,7 +126,7 @@ const HEAD = `# Benchmarks
 \`npm run bench -- [prefix] --write docs/maintainers/benchmarks.md\` writes this page, and replaces the rows that it has measured. Most figures
 are ratios to a base that was measured in the same run, so that a busy machine slows both. The spread is the smallest and the largest value
 of the rounds. A bound in bold was not met in that run. \`--quick\` runs a fifth of the rounds within ten minutes, with bounds that are wider by
-half. A measurement that does not end in time fails with the reason. The last run had ${cpus().length} CPUs and Node.js ${process.versions.node}.
+half. The last run had ${cpus().length} CPUs and Node.js ${process.versions.node}.
 
 Some rows need a real kube-scheduler (\`KUBEBUILDER_ASSETS\`), Open vSwitch, a C compiler, or Pepr (\`PLUMBLINE_PEPR\`, a directory with the
 npm package).

@@ -56,17 +56,17 @@ export async function planDrain({ vms, defaultStrategy, termsOf, ...remaining }:
     groups.map((group) => group.flatMap(({ leaves }) => leaves ?? [])),
     remaining,
   );
-  const places = [...relocation.places.keys()];
-  const ranked = plans.toSorted((a, b) => rank(a, places) - rank(b, places));
+  const relocatedPods = [...relocation.places.keys()];
+  const ranked = plans.toSorted((a, b) => rank(a, relocatedPods) - rank(b, relocatedPods));
   return {
     vms: ranked.map((plan) => drainedVm(plan, remaining, relocation.places, relocation.refusals)),
     orderMatters: relocation.orderMatters,
   };
 }
 
-function rank({ leaves }: Plan, places: readonly Leaving[]): number {
-  const index = leaves === undefined ? -1 : places.indexOf(leaves);
-  return index < 0 ? places.length : index;
+function rank({ leaves }: Plan, relocatedPods: readonly Leaving[]): number {
+  const index = leaves === undefined ? -1 : relocatedPods.indexOf(leaves);
+  return index < 0 ? relocatedPods.length : index;
 }
 
 interface Plan {

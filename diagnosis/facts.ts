@@ -76,7 +76,7 @@ export interface NodeStateFacts {
   /** Why its agent does not use its network map, by the report’s condition. */
   readonly networkMapFault?: string | undefined;
   /** Percent of its CPUs that it lost to interrupts and other work; undefined below 1. */
-  readonly takenPercent?: number | undefined;
+  readonly interferencePercent?: number | undefined;
 }
 
 export interface SchedulerFacts {

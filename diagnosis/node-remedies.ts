@@ -177,8 +177,8 @@ function rank({ id }: Remedy, { kind, tried }: NodeGroup): number {
 }
 
 function remediesOf(group: NodeGroup, facts: Waiting): readonly Remedy[] {
-  const own = REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? [];
-  const list = Array.isArray(own) ? (own as readonly Remedy[]) : [own as Remedy];
+  const kindRemedies = REMEDIES[group.kind]?.(group.nodes[0] ?? '', group, facts) ?? [];
+  const list = Array.isArray(kindRemedies) ? (kindRemedies as readonly Remedy[]) : [kindRemedies as Remedy];
   if (group.kind === 'misaligned' || group.tried?.padded !== true || facts.pod === undefined) return list;
   return [...list, ...[REMEDIES.misaligned?.('', group, facts) ?? []].flat()];
 }
@@ -189,7 +189,8 @@ export function nodeRemedies(groups: readonly NodeGroup[], facts: Waiting): Reme
     .flatMap((group) => remediesOf(group, facts).map((item) => ({ ...item, rank: rank(item, group) })))
     .sort((a, b) => a.rank - b.rank);
   const texts = new Map<string, Remedy>();
-  for (const { rank: own, ...item } of ranked) if (own < 2 || ranked[0]?.rank === 2) texts.set(item.text, item);
+  for (const { rank: itemRank, ...item } of ranked)
+    if (itemRank < 2 || ranked[0]?.rank === 2) texts.set(item.text, item);
   if (texts.size > 0) return [...texts.values()].slice(0, MAX_REMEDIES);
   if (groups.some(({ kind }) => kind === 'fits')) return [];
   const networks = groups.filter(({ kind }) => kind === 'no-such-network');

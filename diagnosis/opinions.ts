@@ -143,8 +143,9 @@ function groupOf(list: readonly NodeOpinion[]): NodeGroup {
     const isPlain = first.warnings.length === 0;
     const outcome = isPlain ? 'could run it' : 'could run it, with warnings';
     const explanation = isPlain ? where : first.warnings.join('; ');
-    const place = first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
-    return { kind: 'fits', text: outcome, count: list.length, nodes, detail: explanation, ...place };
+    const predictedCpus =
+      first.cpus === '' ? {} : { cpus: CpuSet.parse(first.cpus).toArray(), numaNodes: first.numaNodes };
+    return { kind: 'fits', text: outcome, count: list.length, nodes, detail: explanation, ...predictedCpus };
   }
   const { kind, text, detail, missing } = first;
   return { kind, text, count: list.length, nodes, detail, missing };

@@ -8,7 +8,7 @@ export interface JudgedTerm {
   readonly term: PodAffinityTerm;
   readonly matches: readonly ExplainedPod[] | undefined;
   /** The term selects the pod itself: the first of such a group may go to any node. */
-  readonly isOwn: boolean;
+  readonly selectsItself: boolean;
 }
 
 /** The required terms of a pod, which kube-scheduler judges by the nodes of other pods. */
@@ -75,7 +75,7 @@ export function refusedByAffinity(
   node: ExplainedNode,
   labelsOf: (node: string) => Readonly<Record<string, string>> | undefined,
 ): RefusedOpinion | undefined {
-  for (const { kind, term, matches, isOwn } of terms) {
+  for (const { kind, term, matches, selectsItself } of terms) {
     if (matches === undefined) continue;
     const { name = '', labels = {} } = node.metadata;
     const domain = labels[term.topologyKey];
@@ -93,7 +93,7 @@ export function refusedByAffinity(
         `${other} runs there, which its anti-affinity excludes`,
       );
     }
-    const isFirst = matches.length === 0 && isOwn && domain !== undefined;
+    const isFirst = matches.length === 0 && selectsItself && domain !== undefined;
     if (kind === 'affinity' && first === undefined && !isFirst) {
       return refuse(
         'outside its required pod affinity',

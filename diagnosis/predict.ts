@@ -111,11 +111,11 @@ function notesOf(
 }
 
 /** Pods with dedicated CPUs that are bound or nominated and have not started. */
-export function assumedByNode(pending: readonly ExplainedPod[], own?: string): Map<string, PlacementNeeds[]> {
+export function assumedByNode(pending: readonly ExplainedPod[], exceptUid?: string): Map<string, PlacementNeeds[]> {
   const assumed = new Map<string, PlacementNeeds[]>();
   for (const pod of pending) {
     const node = pod.spec.nodeName || pod.status?.nominatedNodeName;
-    if (!node || (own !== undefined && pod.metadata.uid === own)) continue;
+    if (!node || (exceptUid !== undefined && pod.metadata.uid === exceptUid)) continue;
     const needs = readableNeedsOf(pod);
     if (needs && isExclusive(needs)) assumed.set(node, [...(assumed.get(node) ?? []), needs]);
   }

@@ -7,20 +7,20 @@ import { plumbline, remedy } from './remedy.ts';
 const IF_AGAIN =
   'another pod got its CPUs first, and it is retried; if this happens again, look for a second scheduler';
 
-type Judged = Omit<Cause, 'text'>;
+type CauseWithoutText = Omit<Cause, 'text'>;
 
-function judge(
+function causeOfRejection(
   { reason, message }: Pick<RejectionFacts, 'reason' | 'message'>,
   annotations: VmFacts['annotations'],
   facts: VmFacts,
-): Judged | undefined {
-  const taken = (of: 'CoresTaken' | 'AdmissionRejected'): Judged => ({
+): CauseWithoutText | undefined {
+  const raceCause = (of: 'CoresTaken' | 'AdmissionRejected'): CauseWithoutText => ({
     reason: of,
     remedies: [remedy('wait', IF_AGAIN, plumbline('doctor', 'extender'))],
   });
   switch (reason) {
     case 'SMTAlignmentError':
-      if (message.includes('not enough free physical CPUs')) return taken('CoresTaken');
+      if (message.includes('not enough free physical CPUs')) return raceCause('CoresTaken');
       if (!wantsWholeCores({ annotations }))
         return { reason: 'UnalignedRejected', remedies: [addAnnotation('opt in to whole cores', facts)] };
       return {
@@ -40,7 +40,7 @@ function judge(
         ],
       };
     case 'UnexpectedAdmissionError':
-      return taken('AdmissionRejected');
+      return raceCause('AdmissionRejected');
     default:
       return undefined;
   }
@@ -51,22 +51,22 @@ const of = (node: string | undefined) => (node ? ` of ${node}` : '');
 /** KubeVirt deletes a rejected VMI with its launcher and starts another one, so only the Event is left. */
 export function rejectedBefore(facts: VmFacts): Cause | undefined {
   const { rejection, machine, annotations } = facts;
-  const judged = rejection && judge(rejection, annotations, facts);
-  if (rejection === undefined || judged === undefined) return undefined;
+  const cause = rejection && causeOfRejection(rejection, annotations, facts);
+  if (rejection === undefined || cause === undefined) return undefined;
   const { failures = 0, retryIn = 0 } = machine ?? {};
   const next = retryIn > 0 ? `, and starts another in ${Math.ceil(retryIn)} s` : ', and starts another';
   const times = failures > 1 ? ` (${failures} times in a row)` : '';
   const { reason, message } = rejection;
   const why = `the kubelet${of(rejection.node)} rejected its launcher (${reason}): ${message}`;
-  const off = judged.reason === 'UnpaddedRejected' ? whileOff(facts) : '';
-  return { ...judged, text: `${why}${off}; KubeVirt has deleted it${times}${next}` };
+  const off = cause.reason === 'UnpaddedRejected' ? whileOff(facts) : '';
+  return { ...cause, text: `${why}${off}; KubeVirt has deleted it${times}${next}` };
 }
 
 export function failedPod(facts: VmFacts, pod: PodShape): Cause {
   const { reason = '', message = '' } = pod.status ?? {};
   const where = of(pod.spec.nodeName);
-  const judged = judge({ reason, message }, pod.metadata.annotations, facts);
-  if (judged) return { ...judged, text: `the kubelet${where} rejected it (${reason}): ${message}` };
+  const cause = causeOfRejection({ reason, message }, pod.metadata.annotations, facts);
+  if (cause) return { ...cause, text: `the kubelet${where} rejected it (${reason}): ${message}` };
   const name = pod.metadata.name ?? facts.name;
   const evicted = facts.events?.evicted;
   if (evicted !== undefined) {

@@ -86,11 +86,11 @@ export async function relocate(groups: readonly (readonly Leaving[])[], remainin
 
   let order = inGroups(groups.flat().toSorted((a, b) => choices(a) - choices(b) || cpusOf(b.pod) - cpusOf(a.pod)));
   await attempt(inGroups(order.toReversed()));
-  const seen = new Set<string>();
+  const triedOrders = new Set<string>();
   for (let tries = 0; tries < MAX_ORDERS; tries++) {
     const text = order.map(({ pod }) => pod.metadata.uid).join();
-    if (seen.has(text)) break;
-    seen.add(text);
+    if (triedOrders.has(text)) break;
+    triedOrders.add(text);
     const { places } = await attempt(order);
     if (places.size === order.length) break;
     order = inGroups([...order.filter((pod) => !places.has(pod)), ...order.filter((pod) => places.has(pod))]);

@@ -91,9 +91,9 @@ function aligned(
           remedies,
         },
       ];
-  const place = { at, networks, fault, touched: CpuSet.of(cells), spansCells: needs.spansCells };
-  const apart = needs.networks.flatMap((need) => farFrom(need, place, remedies));
-  const percent = facts.node?.takenPercent;
+  const location = { at, networks, fault, touched: CpuSet.of(cells), spansCells: needs.spansCells };
+  const apart = needs.networks.flatMap((need) => farFrom(need, location, remedies));
+  const percent = facts.node?.interferencePercent;
   const shareText = percent === undefined ? '' : `; interrupts and other work take ${percent} % of them`;
   const where = `on ${at}, ${cpuListText(cpus)} of ${numaNodesText(cells.join(','))}${shareText}`;
   const causes: Cause[] = [...split, ...apart, { reason: 'Aligned', text: where, remedies: [] }];
@@ -102,7 +102,7 @@ function aligned(
   return [...causes, { reason: 'Aligned', text: `it shares no core with other pods${near}`, remedies: [] }];
 }
 
-interface PlaceOfCpus {
+interface CpuLocation {
   readonly at: string;
   readonly networks: PlacementHost['networks'];
   /** Why the node's network map is not used. */
@@ -112,8 +112,8 @@ interface PlaceOfCpus {
   readonly spansCells: boolean | undefined;
 }
 
-function farFrom(need: NetworkNeed, place: PlaceOfCpus, remedies: readonly Remedy[]): Cause[] {
-  const { at, networks, fault, touched, spansCells } = place;
+function farFrom(need: NetworkNeed, location: CpuLocation, remedies: readonly Remedy[]): Cause[] {
+  const { at, networks, fault, touched, spansCells } = location;
   const there = cellsOfNetwork(networks, need);
   const what = networkNeedText(need);
   if (fault !== undefined && (there === undefined || there.isEmpty)) {

@@ -99,8 +99,8 @@ function milli(text: string): number {
 }
 
 /** Uncordoning a node that is also full does not help. */
-export function together(refused: RefusedOpinion, own: NodeOpinion): RefusedOpinion {
-  if (refused.kind !== 'cordoned' || own.fits) return refused;
+export function together(refused: RefusedOpinion, opinion: NodeOpinion): RefusedOpinion {
+  if (refused.kind !== 'cordoned' || opinion.fits) return refused;
   const also = (reason: string) => `cordoned, and ${reason}`;
-  return { ...refused, kind: 'cordoned-and-more', text: also(own.text), detail: also(own.detail) };
+  return { ...refused, kind: 'cordoned-and-more', text: also(opinion.text), detail: also(opinion.detail) };
 }

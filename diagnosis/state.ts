@@ -166,13 +166,13 @@ function migrationState(
     return { phase: hasFailed ? 'retrying' : 'requested', source };
   }
   const { progress = 'pending', name } = isActive(migration) ? migration : {};
-  const place = { source, target: target?.node, name, launcher: target?.uid };
-  if (progress !== 'pending') return { phase: progress as 'copying' | 'post-copy' | 'cancelling', ...place };
-  if (target === undefined) return { phase: 'pending', ...place };
+  const commonFields = { source, target: target?.node, name, launcher: target?.uid };
+  if (progress !== 'pending') return { phase: progress as 'copying' | 'post-copy' | 'cancelling', ...commonFields };
+  if (target === undefined) return { phase: 'pending', ...commonFields };
   const { node } = target;
   const cause = worst(target.state.causes)!;
   const stands = hasGuest(target) || cause.reason === 'Starting';
-  return { phase: node === undefined ? 'scheduling' : 'preparing', ...place, ...(!stands && { waits: cause }) };
+  return { phase: node === undefined ? 'scheduling' : 'preparing', ...commonFields, ...(!stands && { waits: cause }) };
 }
 
 /** What a target may lack before the guest is there, and does not as soon as it is. */
@@ -188,14 +188,14 @@ function migrating(
   facts: VmFacts,
   migration: MigrationState,
   target: Launcher | undefined,
-  own: readonly Cause[],
+  sourceCauses: readonly Cause[],
 ): VmState {
   const elsewhere = target !== undefined && hasGuest(target) ? faultsAmong(target.state.causes) : [];
   const there = elsewhere
     .filter(({ reason }) => !UNTIL_HANDOVER.includes(reason))
     .map((cause) => ({ ...cause, text: `on its target: ${cause.text}` }));
   const main = migrationCause(facts, migration);
-  const causes = [...own, ...there];
+  const causes = [...sourceCauses, ...there];
   const faults = faultsAmong(causes);
   const verdict = verdictOf(worst([main, ...causes])!);
   const { reason, text } = main;

@@ -199,7 +199,7 @@ export function nodeFacts(
     pinning: pinning.find(({ podUID }) => podUID === uid),
     networkMapFault: networkMapFault({ conditions }),
     refusedStart: startRefusal({ uid, namespace, name }, refusals),
-    takenPercent: interference.find(({ podUID }) => podUID === uid)?.percent,
+    interferencePercent: interference.find(({ podUID }) => podUID === uid)?.percent,
   };
 }
 
@@ -213,15 +213,15 @@ export function startRefusal({ uid, namespace, name }: PodIds, refusals: readonl
 export function eventFacts(events: readonly Occurrence[], uid: string | undefined): VmFacts['events'] {
   const latest = (component: string, name: string) =>
     events.find(({ source, reason }) => source?.component === component && reason === name);
-  const own = (name: string) => {
+  const messageForPod = (name: string) => {
     const event = latest(SERVICE, name);
     return event?.involvedObject.uid === uid ? (event?.message ?? undefined) : undefined;
   };
   return {
     sandbox: latest('kubelet', SANDBOX_FAILURE)?.message ?? undefined,
     evicted: latest(SERVICE, 'EvictedBeforeStart')?.message ?? undefined,
-    cannotEvict: own('CannotEvict'),
-    cannotStart: own('FailedToStart'),
+    cannotEvict: messageForPod('CannotEvict'),
+    cannotStart: messageForPod('FailedToStart'),
   };
 }
 

@@ -87,7 +87,7 @@ export function vmsOf(objects: VmObjects): Vm[] {
   const nodes = new Map(objects.nodes.map((node) => [node.metadata.name ?? '', node]));
   const reports = objects.hosts && new Map(objects.hosts.map((host) => [host.name, host]));
 
-  const placeOf = (pod: ExplainedPod) => {
+  const nodeFactsOf = (pod: ExplainedPod) => {
     const { metadata, spec } = pod;
     const at = spec.nodeName ?? '';
     if (at === '' || reports === undefined) return undefined;
@@ -97,7 +97,7 @@ export function vmsOf(objects: VmObjects): Vm[] {
     const [namespace = '', name = ''] = key.split('/', 2);
     const machine = byKey.machines.get(key);
     const instance = byKey.instances.get(key);
-    const own = pods.get(key) ?? [];
+    const podsOfVm = pods.get(key) ?? [];
     const facts: VmFacts = {
       namespace,
       name,
@@ -117,11 +117,11 @@ export function vmsOf(objects: VmObjects): Vm[] {
       now,
     };
     // A launcher of an earlier instance of the VM says nothing about this one.
-    const current = own.filter((pod) => instance === undefined || vmiOwner(pod)?.uid === instance.metadata.uid);
+    const current = podsOfVm.filter((pod) => instance === undefined || vmiOwner(pod)?.uid === instance.metadata.uid);
     const states = current.map((pod) => {
       const about = latest.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid);
-      return launcherOf(pod, { ...facts, node: placeOf(pod), events: eventFacts(about, pod.metadata.uid) });
+      return launcherOf(pod, { ...facts, node: nodeFactsOf(pod), events: eventFacts(about, pod.metadata.uid) });
     });
-    return { namespace, name, machine, instance, launchers: own, state: vmState(facts, states) };
+    return { namespace, name, machine, instance, launchers: podsOfVm, state: vmState(facts, states) };
   });
 }

@@ -108,7 +108,7 @@ const noneOf = (nodes: number | string, closest: string) =>
   `none of ${nodes} nodes can take it; closest match: ${closest}`;
 
 /** Starts of the reasons of kube-scheduler's own filters. All others are the extender's. */
-const OWN_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
+const KUBE_SCHEDULER_REASON = /^(Insufficient |Too many pods|node\(s\) )/;
 
 /** kube-scheduler's message, marked as its own; the extender's reason is the closest match, else the most frequent. */
 function summaryOf(message: string): string {
@@ -117,7 +117,7 @@ function summaryOf(message: string): string {
   const countOf = (entry: string) => Number.parseInt(entry, 10);
   const entries = list.split(/, (?=\d+ )/).toSorted((a, b) => countOf(b) - countOf(a));
   const reasons = entries.map((entry) => entry.replace(/^\d+ /, ''));
-  const closest = reasons.find((reason) => !OWN_REASON.test(reason)) ?? reasons[0];
+  const closest = reasons.find((reason) => !KUBE_SCHEDULER_REASON.test(reason)) ?? reasons[0];
   if (nodes === undefined || nodes === '0' || !closest) return message;
   return `kube-scheduler: ${reasons.length > 1 ? noneOf(nodes, closest) : every(Number(nodes), closest)}`;
 }

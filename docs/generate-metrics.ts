@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { groupBy } from '../model/lists.ts';
 import { createAgentMetrics } from '../node-agent/telemetry/metrics.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
-import { Registry, registerServerMetrics, unreadableObjects } from '../runtime/metrics.ts';
+import { Registry, registerServerMetrics, unreadableGauge } from '../runtime/metrics.ts';
 import { createExtenderMetrics } from '../scheduler-plugin/telemetry/metrics.ts';
 import { createWebhookMetrics } from '../webhook/app.ts';
 import { withGeneratedPart } from './generate-reference.ts';
@@ -34,7 +35,7 @@ export function describedMetrics(): Readonly<Record<string, readonly DescribedMe
   createExtenderMetrics(registries['scheduler-plugin']);
   registerServerMetrics(registries['scheduler-plugin'], 'plumbline_extender', IDLE);
   createAgentMetrics(registries['node-agent']);
-  for (const registry of Object.values(registries)) registry.registerMetric(unreadableObjects);
+  for (const registry of Object.values(registries)) registry.registerMetric(unreadableGauge);
   return Object.fromEntries(
     Object.entries(registries).map(([daemon, registry]) => [
       daemon,
@@ -65,34 +66,50 @@ export function metricsPage(): string {
   return withGeneratedPart(PAGE, readFileSync(PAGE, 'utf8'), 'docs:metrics', tables());
 }
 
-/** A table for each daemon, after one with the metrics that several daemons have. */
+const meaningOf = ({ type, help, labelNames }: DescribedMetric) => [type, help, ...labelNames].join('\n');
+
+/** A table for each daemon, after one with what several daemons have, under the same or another name. */
 function tables(): string {
   const sections = Object.entries(describedMetrics());
-  const all = sections.flatMap(([, metrics]) => metrics);
-  const isShared = ({ name }: DescribedMetric) => all.filter((metric) => metric.name === name).length > 1;
-  const shared = new Map(all.filter(isShared).map((metric) => [metric.name, metric]));
+  const all = groupBy(
+    sections.flatMap(([, metrics]) => metrics),
+    meaningOf,
+  );
+  const isShared = (metric: DescribedMetric) => (all.get(meaningOf(metric))?.length ?? 0) > 1;
   return [
-    table('several daemons', [...shared.values()]),
+    table(
+      'several daemons',
+      [...all.values()].filter((metrics) => metrics.length > 1),
+    ),
     ...sections.map(([daemon, metrics]) =>
       table(
         daemon,
-        metrics.filter((metric) => !isShared(metric)),
+        metrics.filter((metric) => !isShared(metric)).map((metric) => [metric]),
       ),
     ),
   ].join('\n');
 }
 
-function table(title: string, metrics: readonly DescribedMetric[]): string {
+/** A line for the metrics of each group, which have the same meaning. */
+function table(title: string, groups: readonly (readonly DescribedMetric[])[]): string {
   const alerts = shippedAlerts();
-  const row = ({ name, type, help, labelNames }: DescribedMetric) => {
-    const using = alerts.filter(({ expr }) => metricsIn(expr).includes(name)).map(({ alert }) => alert);
+  const row = (metrics: readonly DescribedMetric[]) => {
+    const [metric] = metrics;
+    if (metric === undefined) return '';
+    const { type, help, labelNames } = metric;
+    const names = [...new Set(metrics.map(({ name }) => name))];
+    const using = alerts.filter(({ expr }) => metricsIn(expr).some((name) => names.includes(name)));
     const labels = labelNames.length > 0 ? `{${labelNames.join(',')}}` : '';
     const described = type === 'histogram' ? `${help} (histogram)` : help;
-    const cells = [`\`${name}${labels}\``, described, using.join(', ')];
+    const cells = [
+      names.map((name) => `\`${name}${labels}\``).join(', '),
+      described,
+      using.map(({ alert }) => alert).join(', '),
+    ];
     return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
   };
   const head = ['| Metric | Description | Alerts |', '|-|-|-|'];
-  return [`### ${title}`, '', ...head, ...metrics.map(row), ''].join('\n');
+  return [`### ${title}`, '', ...head, ...groups.map(row), ''].join('\n');
 }
 
 if (process.argv[1] === import.meta.filename) writeFileSync(PAGE, metricsPage());

@@ -93,13 +93,28 @@ function pathOf(name: string, field: Field): string {
   return field.additionalProperties ? `${name}{}` : name;
 }
 
-/** Lines of the table for the fields of an object. Objects with the same fields are written once. */
+/** What makes a field without fields of its own the same as one of another object. */
+const leafKey = (name: string, { description }: Field) => `leaf ${name}: ${description}`;
+
+/** Fields that name a thing, such as a pod, in several objects: from two in a row that are the same, one line is enough. */
+const MIN_REPEATED = 2;
+
+/** Lines of the table for the fields of an object. Objects, and fields in a row, that are the same are written once. */
 function fieldRows(path: string, field: Field, written: Map<string, string>): readonly string[] {
-  return Object.entries(field.properties ?? {}).flatMap(([name, property]) => {
+  const properties = Object.entries(field.properties ?? {});
+  const repeated = properties.findIndex(([name, property]) => !written.has(leafKey(name, property)));
+  const count = repeated < 0 ? properties.length : repeated;
+  const [first] = properties;
+  const isRepeated = first !== undefined && count >= MIN_REPEATED;
+  const rest = isRepeated ? properties.slice(count) : properties;
+  const names = properties.slice(0, count).map(([name]) => `\`${path}.${name}\``);
+  const rows = rest.flatMap(([name, property]) => {
     const propertyPath = pathOf(`${path}.${name}`, property);
     const value = property.items ?? property.additionalProperties ?? property;
     const fields = Object.entries(value.properties ?? {}).map(([key, { description }]) => `${key}: ${description}`);
-    const same = fields.length === 0 ? undefined : written.get(fields.join());
+    const isLeaf = fields.length === 0;
+    const key = isLeaf ? leafKey(name, property) : fields.join();
+    const same = isLeaf ? undefined : written.get(key);
     const type = value.type === 'integer' || value.type === 'boolean' ? ` ${value.type}` : '';
     const texts = [
       property.description ?? '',
@@ -108,9 +123,11 @@ function fieldRows(path: string, field: Field, written: Map<string, string>): re
     ];
     const row = `\`${propertyPath}\`${type} | ${cell(texts.filter((text) => text !== '').join(' '))}`;
     if (same !== undefined) return [row];
-    written.set(fields.join(), propertyPath);
+    written.set(key, isLeaf ? path : propertyPath);
     return [row, ...fieldRows(propertyPath, value, written)];
   });
+  if (!isRepeated) return rows;
+  return [`${names.join(', ')} | As in \`${written.get(leafKey(...first))}\`.`, ...rows];
 }
 
 function apiTable(): string {

@@ -48,8 +48,8 @@ export function interruptSeconds(text: string, groups: readonly CpuSet[]): Inter
   const isCounted = (field: number) => lines.some(({ cpu, fields }) => cpu === '' && Number(fields[field]) > 0);
   const counted = { hardware: isCounted(IRQ_FIELD), soft: isCounted(SOFTIRQ_FIELD) };
   const sum = (cpus: CpuSet, field: number) => {
-    const own = lines.filter(({ cpu }) => cpu !== '' && cpus.has(Number(cpu)));
-    return own.reduce((total, { fields }) => total + Number(fields[field] ?? 0), 0) / TICKS_PER_SECOND;
+    const cpuLines = lines.filter(({ cpu }) => cpu !== '' && cpus.has(Number(cpu)));
+    return cpuLines.reduce((total, { fields }) => total + Number(fields[field] ?? 0), 0) / TICKS_PER_SECOND;
   };
   return groups.map((cpus) => ({
     hardware: counted.hardware ? sum(cpus, IRQ_FIELD) : undefined,

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { CpuSet, unionOf } from '../model/cpu-set.ts';
 import { entries, readId } from './sysfs.ts';
 
-export interface NicPlace {
+export interface NicLocation {
   /** `hardware`: a device, or built on devices. `virtual`: without a device (dummy, veth, tap). `absent`: none. */
   readonly kind: 'hardware' | 'virtual' | 'absent';
   /** NUMA nodes of the hardware; empty if unknown. */
@@ -14,39 +14,39 @@ export interface NicPlace {
 
 const MAX_INTERFACES = 1024;
 
-const ABSENT: NicPlace = { kind: 'absent', cells: CpuSet.EMPTY, unknown: [] };
-const VIRTUAL: NicPlace = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
+const ABSENT: NicLocation = { kind: 'absent', cells: CpuSet.EMPTY, unknown: [] };
+const VIRTUAL: NicLocation = { kind: 'virtual', cells: CpuSet.EMPTY, unknown: [] };
 
 /**
  * Finds the NUMA nodes of a network interface: down through `lower_*` links to devices, then up to the first device
  * with a `numa_node`. A virtual function without one has that of its physical function. -1 means unknown.
  * Source: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci of the kernel. @param root usually `/sys`
  */
-export function placeOfNic(root: string, name: string): NicPlace {
-  return placeOnce(root, name, new Set());
+export function locateNic(root: string, name: string): NicLocation {
+  return locateOnce(root, name, new Set());
 }
 
 /** Visits each interface once: a stack in which many interfaces share lower ones has more paths than interfaces. */
-function placeOnce(root: string, name: string, seen: Set<string>): NicPlace {
+function locateOnce(root: string, name: string, visited: Set<string>): NicLocation {
   const directory = directoryOf(root, name);
   const entries = list(directory);
   if (entries === undefined) return ABSENT;
-  seen.add(name);
+  visited.add(name);
   const lower = lowerNames(directory, entries);
   if (lower.length > 0) {
     return together(
       lower.map((device) =>
-        seen.has(device) || seen.size >= MAX_INTERFACES ? VIRTUAL : placeOnce(root, device, seen),
+        visited.has(device) || visited.size >= MAX_INTERFACES ? VIRTUAL : locateOnce(root, device, visited),
       ),
     );
   }
-  return entries.includes('device') ? placeOfDevice(join(directory, 'device'), root, name) : VIRTUAL;
+  return entries.includes('device') ? locateDevice(join(directory, 'device'), root, name) : VIRTUAL;
 }
 
-/** The place of a PCI function, by its address: `0000:3b:00.0`. */
-export function placeOfPci(root: string, address: string): NicPlace {
+/** Locates a PCI function by its address: `0000:3b:00.0`. */
+export function locatePci(root: string, address: string): NicLocation {
   const directory = join(root, 'bus/pci/devices', address);
-  return list(directory) === undefined ? ABSENT : placeOfDevice(directory, root, address);
+  return list(directory) === undefined ? ABSENT : locateDevice(directory, root, address);
 }
 
 /** Whether an interface carries traffic of a guest and not of the host: a veth, a tap, a VF's representor. */
@@ -54,8 +54,8 @@ export function isGuestSide(root: string, name: string): boolean {
   const directory = directoryOf(root, name);
   if (read(join(directory, 'tun_flags')) !== undefined) return true;
   if (/^(?:c\d+)?pf\d+(?:vf|sf)\d+$/.test(read(join(directory, 'phys_port_name')) ?? '')) return true;
-  const [own, peer] = [read(join(directory, 'ifindex')), read(join(directory, 'iflink'))];
-  return own !== peer && lowerNames(directory, list(directory) ?? []).length === 0;
+  const [interfaceIndex, linkIndex] = [read(join(directory, 'ifindex')), read(join(directory, 'iflink'))];
+  return interfaceIndex !== linkIndex && lowerNames(directory, list(directory) ?? []).length === 0;
 }
 
 /**
@@ -106,7 +106,7 @@ function lowerNames(directory: string, entries: readonly string[]): string[] {
   return [...new Set([...slaves, ...lower])].filter((name) => name !== '');
 }
 
-function placeOfDevice(device: string, root: string, name: string): NicPlace {
+function locateDevice(device: string, root: string, name: string): NicLocation {
   const node = nodeAbove(device, root) ?? parseNode(read(join(device, 'physfn/numa_node')) ?? '');
   if (node === undefined) return { kind: 'hardware', cells: CpuSet.EMPTY, unknown: [name] };
   return { kind: 'hardware', cells: CpuSet.of([node]), unknown: [] };
@@ -126,8 +126,8 @@ function parseNode(text: string): number | undefined {
   return /^\d{1,4}$/.test(text) ? Number(text) : undefined;
 }
 
-function together(places: readonly NicPlace[]): NicPlace {
-  const hardware = places.filter(({ kind }) => kind === 'hardware');
+function together(locations: readonly NicLocation[]): NicLocation {
+  const hardware = locations.filter(({ kind }) => kind === 'hardware');
   if (hardware.length === 0) return VIRTUAL;
   return {
     kind: 'hardware',
@@ -181,13 +181,13 @@ export async function readNics(root: string): Promise<Nic[]> {
   const nics: Nic[] = [];
   for (const name of names.sort()) {
     const directory = join(root, 'class/net', name);
-    const place = placeOfNic(root, name);
+    const location = locateNic(root, name);
     const isFunction = (await entries(join(directory, 'device'), /^physfn$/)).length > 0;
-    if (place.kind !== 'hardware' || isFunction || isGuestSide(root, name)) continue;
+    if (location.kind !== 'hardware' || isFunction || isGuestSide(root, name)) continue;
     const device = targetName(join(directory, 'device'));
     nics.push({
       name,
-      cells: place.cells.toArray(),
+      cells: location.cells.toArray(),
       pci: device !== undefined && /^[0-9a-f]{4,}:[0-9a-f]{2}:/.test(device) ? device : undefined,
       driver: targetName(join(directory, 'device/driver')),
       up: hasCarrier(root, name),

@@ -23,7 +23,7 @@ export async function readSysfs(root: string): Promise<SysfsHost> {
 async function readOnline(cpuDirectory: string): Promise<CpuSet> {
   const file = join(cpuDirectory, 'online');
   const text = await readOptional(file);
-  if (text === undefined) throw new SysfsError(`${file} is missing; is sysfs mounted there (--sysfs-root)?`);
+  if (text === undefined) throw new SysfsError(`${file} is missing; is sysfs mounted there?`);
   const online = CpuSet.parse(text);
   if (online.isEmpty) throw new SysfsError(`${file} lists no CPU`);
   return online;

@@ -1,6 +1,7 @@
 import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
-import { type Cluster, KubeConfig, loadYaml, type User } from '@kubernetes/client-node';
+import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
+import { load as loadYaml } from 'js-yaml';
 import * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import { ConfigError } from '../runtime/config.ts';

@@ -1,8 +1,8 @@
 import type * as z from 'zod';
 import { issuesText } from '../model/errors.ts';
 import type { Logger } from '../runtime/log.ts';
-import { unreadableObjects } from '../runtime/metrics.ts';
 import type { TenantBudget } from '../runtime/tenant-budget.ts';
+import { unreadableObjects } from '../runtime/unreadable-objects.ts';
 
 export interface DecoderOptions<S extends z.ZodType, T> {
   /** The collection: `/apis/plumbline.dev/v1alpha1/nodetopologies`. */
@@ -45,7 +45,7 @@ export class ObjectDecoder<S extends z.ZodType<{ metadata: object }>, T> {
   /** Never throws. @param object undefined if it was deleted @param before what this method returned for it last */
   decode(key: string, object: unknown, before: T | undefined): T | undefined {
     const item = object === undefined ? this.#forget(key) : this.#read(key, object, before);
-    unreadableObjects.set({ kind: this.#kind }, this.#unreadable.size);
+    unreadableObjects.set(this.#kind, this.#unreadable.size);
     return item;
   }
 

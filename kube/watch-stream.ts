@@ -56,9 +56,12 @@ export async function followWatch({ client, path, query, signal, take }: WatchOp
   const end = setTimeout(() => late.abort(), (timeoutSeconds + OVERTIME_SECONDS) * 1000).unref();
   listen();
   try {
-    await underSignals([signal, late.signal], undefined, async (own) => {
+    await underSignals([signal, late.signal], undefined, async (watchSignal) => {
       const allQuery = { ...query, allowWatchBookmarks: true, timeoutSeconds };
-      for await (const line of lines(await client.watch(path, { query: allQuery, signal: own }), MAX_EVENT_BYTES)) {
+      for await (const line of lines(
+        await client.watch(path, { query: allQuery, signal: watchSignal }),
+        MAX_EVENT_BYTES,
+      )) {
         const event = watchEvent.parse(JSON.parse(line));
         const { code = 0, message = 'error event' } = event.object;
         if (event.type === 'ERROR') throw new KubeError(code, 'WatchError', `watch ${path}: ${message}`);

@@ -73,7 +73,7 @@ export type OneVm = VmStatus['vms'][number];
 export const INTERFERENCE_QUALITIES = ['exact', 'sampled', 'softirqs-sampled', 'counts'] as const;
 
 /** Seconds of CPU time. Null where the kernel does not count it, or the agent cannot read it; never 0 for that. */
-const takenSeconds = z.object({
+const interferenceSeconds = z.object({
   /** Seconds of the clock in which they were measured. */
   seconds: z.number(),
   interrupts: z.number().nullable(),
@@ -113,8 +113,8 @@ export const interferenceStatus = z.object({
       podUID: z.string(),
       cpus: z.string(),
       quality: z.enum(INTERFERENCE_QUALITIES),
-      lastMinute: takenSeconds.nullable(),
-      sinceStart: takenSeconds,
+      lastMinute: interferenceSeconds.nullable(),
+      sinceStart: interferenceSeconds,
       /** Interrupts and run delay as a share of the time of its CPUs, in the last minute. */
       share: z.number().nullable(),
       /** Earlier values of `share`, one for each reading, oldest first. */

@@ -37,10 +37,12 @@ export function describeSysfs({ online: text, cpus, nodes }: Omit<SysfsHost, 'di
   const online = CpuSet.parse(text);
   const present = cpus.filter(({ id }) => online.has(id));
   const sets = nodes.map(({ id, cpus: list }) => ({ id, cpus: CpuSet.parse(list).intersect(online) }));
-  const lost = online.minus(unionOf(sets.map((node) => node.cpus)));
+  const cpusWithoutNode = online.minus(unionOf(sets.map((node) => node.cpus)));
   const cells = sets.filter((node) => !node.cpus.isEmpty).map(({ id, cpus: set }) => ({ id, cpus: `${set}` }));
-  if (cells.length > 0 && !lost.isEmpty)
-    throw new HostError(`${cpuListText(lost.brief)} ${lost.size === 1 ? 'belongs' : 'belong'} to no NUMA node`);
+  if (cells.length > 0 && !cpusWithoutNode.isEmpty)
+    throw new HostError(
+      `${cpuListText(cpusWithoutNode.brief)} ${cpusWithoutNode.size === 1 ? 'belongs' : 'belong'} to no NUMA node`,
+    );
   const sockets = groupedIfComplete(present, ({ socket }) => socket);
   const uncores = groupedIfComplete(present, ({ caches }) => lastLevelCache(caches));
   return {
@@ -110,7 +112,9 @@ export function describeForKubelet({ online: text, cpus, nodes, directories }: S
     return { id, cores: coresOf(usable.filter((cpu) => members.has(cpu.id))) };
   });
   const threads = groups.flatMap(({ id: cell, cores }) =>
-    cores.flatMap(({ cpus: own, socket, uncore = socket }) => own.map(({ id }) => ({ id, cell, socket, uncore }))),
+    cores.flatMap(({ cpus: coreCpus, socket, uncore = socket }) =>
+      coreCpus.map(({ id }) => ({ id, cell, socket, uncore })),
+    ),
   );
   if (threads.length === 0) throw new HostError('no CPU has a core_id, a physical_package_id and a NUMA node');
   const counts = {

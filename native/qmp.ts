@@ -17,7 +17,7 @@ export type Qmp = Awaited<ReturnType<typeof connectQmp>>;
 /** Maximum characters until an answer; QEMU's own lines have a few thousand. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Maximum messages to keep while no call waits for one; the greeting is one. */
-const MAX_KEPT_MESSAGES = 64;
+const MAX_QUEUED_MESSAGES = 64;
 /** Maximum vCPUs of a machine, and characters of a QEMU error. */
 const MAX_CPUS = 8192;
 const MAX_TEXT_CHARACTERS = 200;
@@ -172,7 +172,7 @@ class QmpLines {
   #take(message: Message): void {
     if (this.#waiter === undefined) this.#early.push(message);
     else if (this.#waiter.isWanted(message)) this.#settle(message);
-    if (this.#early.length > MAX_KEPT_MESSAGES) this.#end('it sent too many unsolicited messages');
+    if (this.#early.length > MAX_QUEUED_MESSAGES) this.#end('it sent too many unsolicited messages');
   }
 
   #end(why: string, cause?: Error): void {

@@ -19,6 +19,7 @@ const BUNDLES = [
   'scheduler-plugin.cjs',
   'node-agent.cjs',
   'kubeconfig.cjs',
+  'client-node-port-forward.cjs',
   'ovs-stand-in.cjs',
   'qemu-stand-in.cjs',
   'api-schemas.json',

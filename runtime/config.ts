@@ -2,7 +2,6 @@ import { Command, CommanderError, Option } from 'commander';
 import type * as z from 'zod';
 import { PlumblineError } from '../model/errors.ts';
 import packageJson from '../package.json' with { type: 'json' };
-import { LOG_LEVELS } from './log.ts';
 
 export interface Flag {
   readonly flag: string;
@@ -104,6 +103,9 @@ export const PROBE_FLAGS = {
     help: 'port of /healthz, /readyz and /metrics (HTTP), where another program has the port',
   },
 } as const;
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export const LOG_FLAGS = {
   logLevel: {

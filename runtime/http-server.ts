@@ -205,7 +205,7 @@ export function isLoopback(host: string): boolean {
  * Whether the Host header names this listener, with any port: otherwise a page of another site may ask by DNS
  * rebinding.
  */
-export function isOwnHost(header: string | undefined, listensOn: string): boolean {
+export function isListenerHost(header: string | undefined, listensOn: string): boolean {
   const [, v6, host = v6] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]\s]+))(?::[0-9]{1,5})?$/i.exec(header ?? '') ?? [];
   return host !== undefined && (isLoopback(host) || host.toLowerCase() === listensOn.toLowerCase());
 }

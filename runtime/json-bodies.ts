@@ -117,19 +117,19 @@ export class JsonBodies {
   /** Gives up stalled bodies until these bytes fit. @returns whether they fit */
   #makeRoom(client: string, bytes: number): boolean {
     for (;;) {
-      const own = sumOfBytes(this.#of(client)) + bytes;
-      const isOverShare = own > this.#maxBytesInFlight / 2;
+      const clientBytes = sumOfBytes(this.#of(client)) + bytes;
+      const isOverShare = clientBytes > this.#maxBytesInFlight / 2;
       if (!isOverShare && this.bytes + bytes <= this.#maxBytesInFlight) return true;
-      const loser = isOverShare ? client : this.#heaviest(client, own);
+      const loser = isOverShare ? client : this.#heaviest(client, clientBytes);
       const stalled = this.#of(loser).find((body) => body.giveUp !== undefined && body.bytes > SMALL_BODY_BYTES);
       if (stalled?.giveUp === undefined) return false;
       stalled.giveUp();
     }
   }
 
-  #heaviest(client: string, own: number): string {
+  #heaviest(client: string, clientBytes: number): string {
     let heaviest = client;
-    let most = own;
+    let most = clientBytes;
     for (const other of new Set([...this.#bodies].map((body) => body.client))) {
       const bytes = sumOfBytes(this.#of(other));
       if (other !== client && bytes > most) {

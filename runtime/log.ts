@@ -1,5 +1,6 @@
 import { destination, type Logger as PinoLogger, pino } from 'pino';
 import { errorText } from '../model/errors.ts';
+import type { LogLevel } from './config.ts';
 import type { SHARED_MESSAGES } from './log-messages.ts';
 import { cutText, printableJson } from './printable.ts';
 
@@ -25,9 +26,6 @@ export interface MessageLogger<M extends LogMessages> {
 }
 
 export type Logger = MessageLogger<typeof SHARED_MESSAGES>;
-
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const standardError = destination({ dest: 2, sync: true });
 

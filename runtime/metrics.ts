@@ -1,15 +1,19 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import type { Expiries } from './certificate.ts';
 import type { HttpServer } from './http-server.ts';
+import { unreadableObjects } from './unreadable-objects.ts';
 
 export { Gauge, Registry } from 'prom-client';
 
 /** Objects of the API server that count as absent because they exceed a limit or do not have the expected fields. */
-export const unreadableObjects = new Gauge({
+export const unreadableGauge = new Gauge({
   name: 'plumbline_unreadable_objects',
   help: 'Objects of the API server that this process ignores: a field is too long or unexpected, or its namespace uses up the memory of the cache; the log names each',
   labelNames: ['kind'],
   registers: [],
+  collect() {
+    for (const [kind, count] of unreadableObjects) this.set({ kind }, count);
+  },
 });
 
 /**
@@ -21,7 +25,7 @@ export function createRegistry(lagPrecision?: number): Registry {
     register: registry,
     ...(lagPrecision !== undefined && { eventLoopMonitoringPrecision: lagPrecision }),
   });
-  registry.registerMetric(unreadableObjects);
+  registry.registerMetric(unreadableGauge);
   return registry;
 }
 

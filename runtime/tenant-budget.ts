@@ -24,9 +24,9 @@ export class TenantBudget {
   /** Records the new value of an entry. @returns false if it does not fit; the entry then keeps its last value */
   put(tenant: string, key: string, value: unknown): boolean {
     const bytes = ENTRY_BYTES + approximateBytes(value);
-    const { bytes: own, entries } = this.#tenants.get(tenant) ?? { bytes: 0, entries: undefined };
+    const { bytes: tenantBytes, entries } = this.#tenants.get(tenant) ?? { bytes: 0, entries: undefined };
     const growth = bytes - (entries?.get(key) ?? 0);
-    if (growth > 0 && own + growth > this.#maxBytes - this.#bytes - growth) return false;
+    if (growth > 0 && tenantBytes + growth > this.#maxBytes - this.#bytes - growth) return false;
     this.#record(tenant, key, bytes);
     return true;
   }

@@ -80,27 +80,28 @@ export async function underSignals<T>(
   seconds: number | undefined,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const own = new AbortController();
+  const workController = new AbortController();
   const leave: (() => void)[] = [];
   for (const signal of signals) {
     if (signal === undefined) continue;
-    if (signal.aborted) own.abort(signal.reason);
-    const follow = () => own.abort(signal.reason);
+    if (signal.aborted) workController.abort(signal.reason);
+    const follow = () => workController.abort(signal.reason);
     // One listener for each call that is running; this is not a leak.
     setMaxListeners(0, signal);
     signal.addEventListener('abort', follow, { once: true });
     leave.push(() => signal.removeEventListener('abort', follow));
   }
   if (seconds !== undefined) {
-    const late = () => own.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
+    const late = () =>
+      workController.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
     const timer = setTimeout(late, seconds * 1000).unref();
     leave.push(() => clearTimeout(timer));
   }
   try {
-    return await work(own.signal);
+    return await work(workController.signal);
   } finally {
     for (const end of leave) end();
-    own.abort();
+    workController.abort();
   }
 }
 

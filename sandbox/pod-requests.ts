@@ -33,9 +33,9 @@ export function podRequests({ spec }: KubePod): Amounts {
     if (container.restartPolicy === 'Always') sidecars = beside;
     starting = largest(starting, beside);
   }
-  const own = largest(plus(running, sidecars), starting);
+  const containerTotal = largest(plus(running, sidecars), starting);
   const podLevel = amountsOf(spec.resources?.requests);
-  return plus(new Map([...own, ...podLevel]), amountsOf(spec.overhead));
+  return plus(new Map([...containerTotal, ...podLevel]), amountsOf(spec.overhead));
 }
 
 interface Shortage {

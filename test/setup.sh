@@ -2,7 +2,7 @@
 # Installs the Debian packages that the tests use beyond Node.js. What is there already costs nothing.
 set -eu
 
-packages="openvswitch-switch qemu-system-x86 gcc libc6-dev musl-tools make strace irqbalance ethtool iproute2 containernetworking-plugins containerd runc chromium fonts-dejavu-core golang-go golang-github-appc-cni-dev"
+packages="openvswitch-switch qemu-system-x86 gcc libc6-dev musl-tools make openssl strace irqbalance ethtool iproute2 containernetworking-plugins containerd runc chromium fonts-dejavu-core golang-go golang-github-appc-cni-dev"
 # Of Prometheus only promtool is used, which may have come another way.
 command -v promtool >/dev/null || packages="$packages prometheus"
 

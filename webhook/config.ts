@@ -9,10 +9,10 @@ import {
   type ConfigDefinition,
   ConfigError,
   LOG_FLAGS,
+  LOG_LEVELS,
   PROBE_FLAGS,
   parseConfig,
 } from '../runtime/config.ts';
-import { LOG_LEVELS } from '../runtime/log.ts';
 
 /** An object's name, because the scheduler's Lease has it too. Empty: none. */
 const SCHEDULER_NAME = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?$/;

@@ -82,8 +82,7 @@ export async function startBenchCluster(): Promise<BenchCluster> {
       const files = daemon === 'webhook' ? ['--cert-file', certFile, '--key-file', keyFile] : [];
       return [...local, ...files];
     }
-    const roots = ['--sysfs-root', node.sysfsRoot, '--kubelet-dir', node.kubeletDirectory, '--ovs-rundir', directory];
-    roots.push('--kubelet-config', join(node.kubeletDirectory, 'config.yaml'));
+    const roots = ['--host-root', node.hostRoot, '--kubelet-config', join(node.kubeletDirectory, 'config.yaml')];
     return ['--node-name', NODE.name, '--probe-port', '0', ...roots];
   };
 

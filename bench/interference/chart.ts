@@ -2,7 +2,8 @@ import { CONTENDERS, type Contender, TITLES } from './contenders.ts';
 import { DELAYS } from './figures.ts';
 import type { Results } from './results.ts';
 
-const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [760, 420, 84, 20, 84, 56] as const;
+/** Pixels. As wide as a phone, so that the text is readable there, too. */
+const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [390, 440, 62, 20, 116, 56] as const;
 /** Powers of ten of the share: from all packets down to one in a hundred thousand. */
 const [MOST, LEAST] = [0, -5] as const;
 
@@ -11,6 +12,9 @@ const y = (share: number) => {
   const power = Math.max(LEAST, Math.log10(Math.max(share, Number.MIN_VALUE)));
   return TOP + ((HEIGHT - TOP - BOTTOM) * (MOST - power)) / (MOST - LEAST);
 };
+
+/** So many marks have room below the axis. */
+const LABELLED = DELAYS.filter((_, i) => i % 2 === 0);
 
 const micros = (value: number) => (value < 1000 ? `${value} µs` : `${value / 1000} ms`);
 const percent = (power: number) => `${Number((10 ** (power + 2)).toPrecision(1))} %`;
@@ -24,13 +28,14 @@ export function interferenceChart({ figures }: Results): string {
     const at = y(10 ** power).toFixed(1);
     return `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${at}" y2="${at}"/><text class="mark" x="${LEFT - 8}" y="${Number(at) + 4}" text-anchor="end">${percent(power)}</text>`;
   });
-  const marks = DELAYS.map(
-    (delay, i) =>
-      `<text class="mark" x="${x(i).toFixed(1)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${micros(delay)}</text>`,
+  const marks = LABELLED.map(
+    (delay) =>
+      `<text class="mark" x="${x(DELAYS.indexOf(delay)).toFixed(1)}" y="${HEIGHT - BOTTOM + 18}" text-anchor="middle">${micros(delay)}</text>`,
   );
   const legend = CONTENDERS.map((one, i) => {
-    const at = LEFT + i * 165;
-    return `<line class="line ${one}" x1="${at}" x2="${at + 22}" y1="54" y2="54"/><text class="name" x="${at + 28}" y="58">${TITLES[one]}</text>`;
+    const at = 16 + (i % 2) * 186;
+    const middle = 68 + Math.floor(i / 2) * 22;
+    return `<line class="line ${one}" x1="${at}" x2="${at + 22}" y1="${middle}" y2="${middle}"/><text class="name" x="${at + 28}" y="${middle + 4}">${TITLES[one]}</text>`;
   });
   const said = CONTENDERS.map((one) => `${TITLES[one]}: p99.9 ${figures[one].p999.toFixed(0)} µs`).join(', ');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}" role="img" aria-labelledby="t d">
@@ -40,7 +45,7 @@ export function interferenceChart({ figures }: Results): string {
   svg { font-family: system-ui, sans-serif; --ink: #1d2733; --soft: #55606e; --rule: #dfe4ea; --bg: #ffffff; --ours: #2b6cb0; --bad: #c2410c; --loop: #a16207; --floor: #6b7785 }
   @media (prefers-color-scheme: dark) { svg { --ink: #e8edf3; --soft: #b3bdc9; --rule: #2a323c; --bg: #12161b; --ours: #63a4f4; --bad: #fb8a5c; --loop: #e3b341; --floor: #8b97a5 } }
   .bg { fill: var(--bg) }
-  .title { font-size: 14px; font-weight: 600; fill: var(--ink) }
+  .title { font-size: 13px; font-weight: 600; fill: var(--ink) }
   .name { font-size: 13px; fill: var(--ink) }
   .mark { font-size: 12px; fill: var(--soft) }
   .grid { stroke: var(--rule); stroke-width: 1 }
@@ -51,7 +56,8 @@ export function interferenceChart({ figures }: Results): string {
   .plumbline { stroke: var(--ours) }
 </style>
 <rect class="bg" width="${WIDTH}" height="${HEIGHT}"/>
-<text class="title" x="20" y="28">Share of packets that wait longer than a delay, in a VM’s first seconds</text>
+<text class="title" x="16" y="24">Share of packets that wait longer than a delay,</text>
+<text class="title" x="16" y="42">in a VM’s first seconds</text>
 ${[...legend, ...grid, ...marks].join('\n')}
 ${CONTENDERS.map((one) => `<polyline class="line ${one}" points="${line(one)}"/>`).join('\n')}
 <text class="mark" x="${(LEFT + WIDTH - RIGHT) / 2}" y="${HEIGHT - 12}" text-anchor="middle">delay until the VM’s CPU looks at the packet</text>

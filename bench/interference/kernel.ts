@@ -107,7 +107,7 @@ function meterOf(child: ChildProcess) {
   const meter = new InterruptMeter({
     ...{ procRoot: '/proc', sysfsRoot: '/sys', guests: () => [{ launcher, pid, threads }] },
     tree: { container: () => undefined, processes: () => undefined },
-    now: () => performance.now() / 1000,
+    nowSeconds: () => performance.now() / 1000,
   });
   return {
     read() {

@@ -34,20 +34,16 @@ export async function gateOverDelegate(): Promise<BenchResult> {
   mkdirSync(binDir);
   execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`]);
   copyFileSync(delegate.path, join(binDir, 'delegate'));
-  writeFileSync(join(directory, 'enable'), '1');
   const ovs = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
   const [vswitchd = 0] = ovs.pids;
-  const agent = await startAgentProcess(
-    ...['--ovs-rundir', ovs.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory],
-    ...['--gate', 'on', '--run-dir', directory, '--cni-conf-dir', directory, '--cni-bin-dir', join(directory, 'none')],
-  );
+  const agent = await startAgentProcess({ flags: ['--gate', 'on'], rundir: ovs.rundir });
   Object.assign(process.env, {
     CNI_COMMAND: 'ADD',
     CNI_CONTAINERID: 'sandbox',
     CNI_NETNS: '/var/run/netns/none',
     CNI_IFNAME: 'eth0',
     CNI_PATH: binDir,
-    PLUMBLINE_RUN_DIR: directory,
+    PLUMBLINE_RUN_DIR: join(agent.hostRoot, 'run/plumbline'),
     CNI_ARGS: 'K8S_POD_NAMESPACE=default;K8S_POD_NAME=vm;K8S_POD_UID=uid-1',
   });
 

@@ -1,6 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { addSwitch } from '../../cli/demo/agent-args.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
@@ -16,6 +17,7 @@ export const NODE = 'bench';
 export interface AgentProcess {
   readonly sandbox: Sandbox;
   readonly process: Running;
+  readonly hostRoot: string;
   /** The kubelet's root directory. */
   readonly kubeletDir: string;
   /** A kubeconfig for an agent. */
@@ -23,15 +25,21 @@ export interface AgentProcess {
   stop(): Promise<void>;
 }
 
-/** @param flags in addition to those for its paths; the last of two equal flags applies */
-export async function startAgentProcess(...flags: string[]): Promise<AgentProcess> {
-  return startAgentBehind(async (kubeconfig) => kubeconfig, ...flags);
+interface AgentOptions {
+  /** In addition to those for its paths; the last of two equal flags applies. */
+  readonly flags?: readonly string[];
+  /** The run directory of the node's Open vSwitch. Default: it has none. */
+  readonly rundir?: string;
+}
+
+export async function startAgentProcess(options?: AgentOptions): Promise<AgentProcess> {
+  return startAgentBehind(async (kubeconfig) => kubeconfig, options);
 }
 
 /** @param through changes the agent's kubeconfig, for example to a proxy of the API server that counts */
 export async function startAgentBehind(
   through: (kubeconfig: string) => Promise<string>,
-  ...flags: string[]
+  { flags = [], rundir }: AgentOptions = {},
 ): Promise<AgentProcess> {
   const directory = await mkdtemp(join(tmpdir(), 'plumb-'));
   const cores = Array.from({ length: 128 }, (_, core) => `${core},${core + 128}`);
@@ -47,19 +55,21 @@ export async function startAgentBehind(
   // The agent's heartbeat is a Lease in this namespace. Without it each heartbeat would be three refused requests.
   const metadata = { name: NAMESPACE };
   await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
-  const { kubeletDirectory: kubeletDir, sysfsRoot } = sandbox.node(NODE);
+  const { kubeletDirectory: kubeletDir, hostRoot } = sandbox.node(NODE);
   replaceCheckpoint(kubeletDir, 0);
   const kubeconfig = await through(await sandbox.kubeconfig({ kind: 'node-agent', node: NODE }));
   const program = bundle('node-agent.cjs');
-  const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0', '--ovs-rundir', directory];
-  const places = ['--sysfs-root', sysfsRoot, '--kubelet-dir', kubeletDir];
-  places.push('--kubelet-config', join(kubeletDir, 'config.yaml'));
+  const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0'];
+  const places = ['--host-root', hostRoot, '--kubelet-config', join(kubeletDir, 'config.yaml')];
+  for (const path of ['etc/cni/net.d', 'opt/cni/bin']) await mkdir(join(hostRoot, path), { recursive: true });
+  if (rundir !== undefined) await addSwitch(hostRoot, rundir);
   const child = run(process.execPath, [program, ...settings, ...places, ...flags], shippedNodeOptions('node-agent'));
   await child.line(({ msg }) => msg === 'published node topology');
   await child.line(({ msg }) => msg === 'device plugin registered with the kubelet');
   return {
     sandbox,
     process: child,
+    hostRoot,
     kubeletDir,
     kubeconfig,
     async stop() {

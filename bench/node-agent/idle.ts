@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -22,15 +22,9 @@ const MAX_RESIDENT_MEGABYTES = 80;
 
 /** The bundled agent with every duty of a host while nothing changes: its system calls, and its resident memory. */
 export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]> {
-  const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
-  writeFileSync(join(directory, 'enable'), '1');
   const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
   const answers = await startAnswers(daemons.rundir);
-  const flags = ['--ovs-rundir', daemons.rundir, '--ovs-enabler', join(directory, 'enable'), '--state-dir', directory];
-  // As in the manifests, the directory of the enabler has no other files that change.
-  const gate = ['run-dir', 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => [`--${name}`, join(directory, name)]);
-  for (const name of ['cni-conf-dir', 'cni-bin-dir']) mkdirSync(join(directory, name));
-  const agent = await startAgentProcess(...flags, '--gate', 'on', ...gate);
+  const agent = await startAgentProcess({ flags: ['--gate', 'on'], rundir: daemons.rundir });
   try {
     await delay(paced(REST, 40) * 1000);
     const resident = memoryOf(agent.process.pid).rss / 1e6;
@@ -43,7 +37,6 @@ export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]>
     await agent.stop();
     answers.stop();
     daemons.stop();
-    rmSync(directory, { recursive: true });
   }
 }
 

@@ -16,16 +16,18 @@ const PANELS: readonly Panel[] = [
   { title: 'VMs that run within 10 s', value: ({ soon }) => soon * 100, unit: ' %', full: 100 },
   { title: 'VMs on the NUMA node of their network', value: ({ near }) => (near ?? 0) * 100, unit: ' %', full: 100 },
   {
-    title: 'Cores without a VM when the fleet is full (less is better)',
+    title: 'Idle cores of a full fleet (less is better)',
     value: ({ idleCores }) => idleCores,
     unit: ' %',
     full: 100,
   },
 ];
 
-const [WIDTH, LEFT, BAR, GAP, HEAD] = [760, 250, 18, 6, 34] as const;
-const PANEL = HEAD + CONTENDERS.length * (BAR + GAP) + 14;
-const LENGTH = WIDTH - LEFT - 90;
+/** Pixels. As wide as a phone, so that the text is readable there, too; each name is above its bar. */
+const [WIDTH, LEFT, BAR, ROW, HEAD] = [390, 16, 12, 34, 16] as const;
+const PANEL = HEAD + CONTENDERS.length * ROW + 20;
+const LENGTH = WIDTH - 2 * LEFT - 44;
+const TOP = 64;
 
 /**
  * Bars of each contender: the mean over the fleets with SMT on which all contenders were measured, with VFs, until the
@@ -49,20 +51,20 @@ export function outcomeChart(results: readonly Result[]): string {
   const panels = PANELS.map(({ title, value, unit, full }, index) => {
     const values = measured.map((one) => mean(one, value));
     const most = full ?? Math.max(1, ...values);
-    const top = 44 + index * PANEL;
+    const top = TOP + index * PANEL;
     const bars = measured.map((one, i) => {
-      const y = top + HEAD - 12 + i * (BAR + GAP);
+      const y = top + HEAD + 8 + i * ROW;
       const length = (LENGTH * (values[i] ?? 0)) / most;
       const kind = one === 'plumbline' ? 'ours' : 'theirs';
       return [
-        `<text class="name" x="${LEFT - 10}" y="${y + 13}">${TITLES[one]}</text>`,
+        `<text class="name" x="${LEFT}" y="${y - 4}">${TITLES[one]}</text>`,
         `<rect class="${kind}" x="${LEFT}" y="${y}" width="${Math.max(1, length).toFixed(1)}" height="${BAR}" rx="2"/>`,
-        `<text class="value" x="${(LEFT + length + 8).toFixed(1)}" y="${y + 13}">${(values[i] ?? 0).toFixed(0)}${unit}</text>`,
+        `<text class="value" x="${(LEFT + length + 8).toFixed(1)}" y="${y + 10}">${(values[i] ?? 0).toFixed(0)}${unit}</text>`,
       ].join('\n');
     });
-    return [`<text class="title" x="20" y="${top}">${title}</text>`, ...bars].join('\n');
+    return [`<text class="title" x="${LEFT}" y="${top}">${title}</text>`, ...bars].join('\n');
   });
-  const height = 44 + PANELS.length * PANEL;
+  const height = TOP + PANELS.length * PANEL;
   const said = PANELS.map(
     ({ title, value, unit }) =>
       `${title}: ${measured.map((one) => `${TITLES[one]} ${mean(one, value).toFixed(0)}${unit}`).join(', ')}`,
@@ -74,14 +76,15 @@ export function outcomeChart(results: readonly Result[]): string {
   svg { font-family: system-ui, sans-serif; --ink: #1d2733; --soft: #55606e; --ours: #2b6cb0; --theirs: #aab4bf; --bg: #ffffff }
   @media (prefers-color-scheme: dark) { svg { --ink: #e8edf3; --soft: #b3bdc9; --ours: #63a4f4; --theirs: #5a6673; --bg: #12161b } }
   .bg { fill: var(--bg) }
-  .title { font-size: 14px; font-weight: 600; fill: var(--ink) }
-  .name { font-size: 13px; fill: var(--ink); text-anchor: end }
+  .title { font-size: 13px; font-weight: 600; fill: var(--ink) }
+  .name { font-size: 13px; fill: var(--ink) }
   .value { font-size: 12.5px; fill: var(--soft) }
   .ours { fill: var(--ours) }
   .theirs { fill: var(--theirs) }
 </style>
 <rect class="bg" width="${WIDTH}" height="${height}"/>
-<text class="value" x="20" y="20">${fleets.length === 1 ? `The fleet ${fleets[0]}` : `Means of ${fleets.length} fleets with SMT`}; real kube-apiserver and kube-scheduler, emulated kubelets</text>
+<text class="value" x="${LEFT}" y="20">${fleets.length === 1 ? `The fleet ${fleets[0]}` : `Means of ${fleets.length} fleets with SMT`}; emulated kubelets,</text>
+<text class="value" x="${LEFT}" y="37">real kube-apiserver and kube-scheduler</text>
 ${panels.join('\n')}
 </svg>
 `;

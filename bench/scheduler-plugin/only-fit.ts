@@ -90,7 +90,7 @@ function start(fitting: Fitting) {
     decisions: new Decisions(Date.now),
     unpredictable: 'refuse',
     metrics: createExtenderMetrics(createRegistry()),
-    cluster: { missing: undefined, podsSeenUntil: Number.NEGATIVE_INFINITY },
+    cluster: { missing: undefined, bindingsKnownUntil: Number.NEGATIVE_INFINITY },
     replica: { mayAnswer: () => true },
     nowSeconds,
     answers: 16,

@@ -50,7 +50,7 @@ const extender = new Extender({
   metrics: createExtenderMetrics(createRegistry()),
   cluster: {
     missing: undefined,
-    get podsSeenUntil() {
+    get bindingsKnownUntil() {
       return performance.now() / 1000;
     },
   },

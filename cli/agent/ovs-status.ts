@@ -6,10 +6,10 @@ import { type AskAgent, readPage } from './ask.ts';
 /** Whether every thread is on its CPUs and nothing prevents that. A disabled duty counts as in order. */
 export function isSwitchInOrder({ problems, processes }: OvsStatus): boolean {
   const threads = processes.flatMap((process) => process.threads);
-  return problems.length === 0 && threads.every(isInPlace);
+  return problems.length === 0 && threads.every(isOnDesiredCpus);
 }
 
-export function isInPlace({ allowed, desired }: OvsThread): boolean {
+export function isOnDesiredCpus({ allowed, desired }: OvsThread): boolean {
   return desired === null || allowed === desired;
 }
 
@@ -43,10 +43,10 @@ export function switchPicture({ enabled, desired, problems, processes }: OvsStat
     alike(all).flatMap((group) => {
       const [first] = group;
       if (first === undefined) return [];
-      const note = isInPlace(first) ? noteOf(first) : noteOf(first) || 'not moved yet';
+      const note = isOnDesiredCpus(first) ? noteOf(first) : noteOf(first) || 'not moved yet';
       const process = role === 'daemon' ? name : `${name} ${role}`;
-      const { allowed, desired: own } = first;
-      return [{ process, pid, kind: threadKind(first), threads: group.length, allowed, desired: own, note }];
+      const { allowed, desired: desiredCpus } = first;
+      return [{ process, pid, kind: threadKind(first), threads: group.length, allowed, desired: desiredCpus, note }];
     }),
   );
   return { enabled, desired, problems, threads };

@@ -11,7 +11,7 @@ import { INSTANCES, MACHINES, NETWORKS, NODES } from '../support/kinds.ts';
 import { named, readIfAllowed } from '../support/lists.ts';
 import { readVersions } from '../version/run.ts';
 import type { ArchiveFile } from './archive.ts';
-import { isSystem, ownArguments, Redaction } from './redact.ts';
+import { isSystem, Redaction, redactedArguments } from './redact.ts';
 
 /** Pods whose logs are read: the first of each Deployment and DaemonSet in the order of their names. */
 const MAX_LOGS = 30;
@@ -28,7 +28,7 @@ const systemPod = z.object({
       z.object({
         name: z.string(),
         image: z.string().nullish(),
-        args: z.array(z.string()).nullish().transform(ownArguments),
+        args: z.array(z.string()).nullish().transform(redactedArguments),
       }),
     ),
   }),
@@ -114,8 +114,10 @@ async function redactionOf(client: KubeClient, nodes: ReadonlySet<string>): Prom
     readIfAllowed(client, INSTANCES[0], named),
     readIfAllowed(client, NETWORKS[0], named),
   ]);
-  const own = (pods ?? []).flatMap(({ metadata }) => (isSystem(metadata.namespace) ? [metadata.name ?? ''] : []));
-  const redaction = new Redaction(new Set([...nodes, ...own]));
+  const systemPods = (pods ?? []).flatMap(({ metadata }) =>
+    isSystem(metadata.namespace) ? [metadata.name ?? ''] : [],
+  );
+  const redaction = new Redaction(new Set([...nodes, ...systemPods]));
   for (const { metadata } of namespaces ?? []) redaction.hide('namespace', metadata.name);
   for (const [kind, list] of [
     ['vm', vms],

@@ -33,14 +33,14 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Flags of Plumbline's daemons and of kube-scheduler whose values are no secrets. */
-const OWN_FLAG =
-  /^--(?:address|alignment|allocation-check|answers|cdi-dir|cgroup-root|config|dpu-[a-z-]+|eviction|full-pcpus-only|gate[a-z-]*|global-network-namespaces|host|kubelet-[a-z-]+|leader-elect[a-z-]*|log-level|mode|network-(?:context|map)|node-name|oversized|ovs-[a-z-]+|pod-name|port|probe-[a-z]+|reservation-timeout|scheduler-(?:lease|name)|state-dir|sysfs-root|unpredictable|v|vm-pinning)(?:=|$)/;
+const PUBLIC_FLAG =
+  /^--(?:address|alignment|allocation-check|answers|config|dpu-[a-z-]+|eviction|full-pcpus-only|gate[a-z-]*|global-network-namespaces|host|host-root|kubelet-[a-z-]+|leader-elect[a-z-]*|log-level|mode|network-(?:context|map)|node-name|oversized|ovs-[a-z-]+|pod-name|port|probe-[a-z]+|reservation-timeout|scheduler-(?:lease|name)|unpredictable|v|vm-pinning)(?:=|$)/;
 
 /** Arguments of a container: another one may hold anything, also as the value of a flag before it. */
-export function ownArguments(args: readonly string[] | null | undefined): string[] | undefined {
+export function redactedArguments(args: readonly string[] | null | undefined): string[] | undefined {
   return args?.map((argument, i) => {
-    const isValue = !argument.startsWith('-') && OWN_FLAG.test(args[i - 1] ?? '') && !args[i - 1]?.includes('=');
-    if (OWN_FLAG.test(argument) || isValue) return argument;
+    const isValue = !argument.startsWith('-') && PUBLIC_FLAG.test(args[i - 1] ?? '') && !args[i - 1]?.includes('=');
+    if (PUBLIC_FLAG.test(argument) || isValue) return argument;
     return argument.startsWith('--') ? `${argument.split('=', 1)[0]}=<removed>` : '<removed>';
   });
 }

@@ -25,8 +25,8 @@ export const namesOf: Names = async (kind, { namespace, kubeconfig, context }) =
     ...(kubeconfig !== undefined && { kubeconfig }),
     ...(context !== undefined && { context }),
   };
-  return usingCluster(flags, async ({ client, namespace: own }) => {
-    const objects = await readAll(client, PATHS[kind](own), named);
+  return usingCluster(flags, async ({ client, namespace: defaultNamespace }) => {
+    const objects = await readAll(client, PATHS[kind](defaultNamespace), named);
     return objects.map(({ metadata }) => metadata.name ?? '');
   });
 };

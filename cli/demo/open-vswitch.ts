@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { startDaemon } from './daemons.ts';
@@ -11,7 +11,6 @@ const THREAD_COUNT = 6;
 export interface SwitchProcesses {
   readonly kind: 'Open vSwitch' | 'stand-ins';
   readonly rundir: string;
-  readonly enabler: string;
   readonly pids: readonly number[];
   threads(): Promise<readonly CpuSet[]>;
   stop(): Promise<void>;
@@ -26,14 +25,11 @@ export async function openVswitch(
     physnets = {},
   }: { readonly standIns?: boolean; readonly physnets?: Readonly<Record<string, readonly number[]>> } = {},
 ): Promise<SwitchProcesses> {
-  const enabler = join(directory, 'enable_dynamic_cpu_affinity');
-  await writeFile(enabler, '1\n');
   const running = standIns ? undefined : await runningPids(SYSTEM_RUNDIR);
   if (running !== undefined && process.getuid?.() === 0) {
     return {
       kind: 'Open vSwitch',
       rundir: SYSTEM_RUNDIR,
-      enabler,
       pids: running,
       threads: () => threadCpus(running),
       stop: async () => undefined,
@@ -54,7 +50,7 @@ export async function openVswitch(
   const stop = async () => {
     await Promise.all(standInDaemons.map((daemon) => daemon.stop()));
   };
-  return { kind: 'stand-ins', rundir, enabler, pids, threads: () => threadCpus(pids), stop };
+  return { kind: 'stand-ins', rundir, pids, threads: () => threadCpus(pids), stop };
 }
 
 async function runningPids(rundir: string): Promise<number[] | undefined> {

@@ -57,22 +57,22 @@ async function create(client: LocalClient, type: ResourceType, object: KubeObjec
   if (!withPods) return;
   const nodes = client.list(NODES).map(({ metadata }) => metadata);
   const isForDpuHosts = name.endsWith('-dpu-host');
-  const places =
+  const podNodes =
     type === DEPLOYMENTS
       ? nodes.slice(0, 1)
       : nodes.filter(({ labels }) => (labels?.[DPU_HOST_LABEL] !== undefined) === isForDpuHosts);
-  for (const place of places) {
+  for (const node of podNodes) {
     const { apiVersion, kind, metadata } = owner;
     await client.create(PODS, {
       apiVersion: 'v1',
       kind: 'Pod',
       metadata: {
-        name: podName(name, type === DAEMON_SETS ? place.name : undefined),
+        name: podName(name, type === DAEMON_SETS ? node.name : undefined),
         namespace: NAMESPACE,
         labels: template.metadata.labels,
         ownerReferences: [{ apiVersion, kind, name, uid: metadata.uid ?? '', controller: true }],
       },
-      spec: { ...template.spec, nodeName: place.name },
+      spec: { ...template.spec, nodeName: node.name },
     });
   }
 }

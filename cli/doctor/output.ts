@@ -42,9 +42,9 @@ export function areaLines(
     ];
   });
   for (const report of reports) {
-    const { area, findings: own, seen, unseen } = report;
-    if ((wide || own.length === 0) && seen.length > 0) {
-      const mark = paint(own.length > 0 ? undefined : 'green', isChecked(report) ? '✔' : '·');
+    const { area, findings: areaFindings, seen, unseen } = report;
+    if ((wide || areaFindings.length === 0) && seen.length > 0) {
+      const mark = paint(areaFindings.length > 0 ? undefined : 'green', isChecked(report) ? '✔' : '·');
       const [first = '', ...more] = wrap(`${area}: ${seen.join('; ')}`, columns, '  ');
       lines.push([mark, first.slice(1)], ...more);
     }

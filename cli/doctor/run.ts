@@ -31,6 +31,7 @@ export interface DoctorFlags extends ClusterFlags {
 }
 
 const APART = ['preflight', 'dpu'] as const;
+
 const isApart = (area: Area): area is (typeof APART)[number] => APART.some((other) => other === area);
 
 const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: DoctorFacts) => AreaReport>> = {
@@ -101,8 +102,8 @@ async function lookAtLeases(
     if (quick.length === 0 || (!hosts && quick.every(({ looks }) => looks.length === 0))) return [];
     const isDecided = quick.every(({ looks }) => looks.every(isLongExpired));
     if (watch > 0 && !isDecided) await beforeWatch();
-    const seen = watch === 0 || isDecided ? quick : await watchDpus(client, namespace, watch, update);
-    return seen.map((lease) => diagnoseDpu(DPU_LEASE_PREFIX + lease.node, lease));
+    const leases = watch === 0 || isDecided ? quick : await watchDpus(client, namespace, watch, update);
+    return leases.map((lease) => diagnoseDpu(DPU_LEASE_PREFIX + lease.node, lease));
   } catch (error) {
     return undefinedIfForbidden(error);
   } finally {

@@ -57,10 +57,12 @@ export async function readDrain(client: KubeClient, names: readonly string[], no
   const silent = agents?.silent ?? new Set<string>();
   const launchers = onNodes.flat().filter((pod) => isLauncher(pod.metadata) && !isFinalPhase(pod.status?.phase));
   const objects = await readObjects(client, launchers);
-  const vms = vmsOf({ ...objects, nodes, hosts: reported.hosts, silent, now }).filter(({ state, launchers: own }) => {
-    const guest = own.find(({ metadata }) => metadata.uid === state.launcher);
-    return without.has(guest?.spec.nodeName ?? '');
-  });
+  const vms = vmsOf({ ...objects, nodes, hosts: reported.hosts, silent, now }).filter(
+    ({ state, launchers: vmLaunchers }) => {
+      const guest = vmLaunchers.find(({ metadata }) => metadata.uid === state.launcher);
+      return without.has(guest?.spec.nodeName ?? '');
+    },
+  );
   const read = new Map<string, Promise<readonly ExplainedPod[] | undefined>>();
   const plan = await planDrain({
     vms,

@@ -43,14 +43,14 @@ const isUnseen = ({ reason, causes }: VmState): boolean =>
 /** @param now milliseconds since 1970 @throws CliError, KubeError */
 export async function explain(cluster: ClusterAccess, subject: Subject, choice: ExtenderChoice, now: number) {
   const { kind, namespace, name, launchers, events } = subject;
-  const [scheduler, places] = await Promise.all([
+  const [scheduler, nodeFactsByPod] = await Promise.all([
     launchers.length === 0 ? undefined : readScheduler(cluster.client, now),
-    readPlaces(cluster.client, launchers, now),
+    readNodeFacts(cluster.client, launchers, now),
   ]);
   const facts: VmFacts = { ...factsOf(subject, now), scheduler };
   const stateWith = (more: Partial<VmFacts> = {}): VmState => {
     const of = (pod: ExplainedPod): VmFacts => {
-      return { ...facts, ...more, node: places.get(pod), events: eventFacts(events, pod.metadata.uid) };
+      return { ...facts, ...more, node: nodeFactsByPod.get(pod), events: eventFacts(events, pod.metadata.uid) };
     };
     const [pod] = launchers;
     if (kind === 'pod' && pod !== undefined) return { ...podState(of(pod), pod), launcher: pod.metadata.uid };
@@ -68,7 +68,7 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
   const webhooksOff = isUnseen(before) ? await readWebhooksOff(cluster.client) : undefined;
   const state = webhooksOff === undefined ? before : stateWith({ ...searched, webhooksOff });
   const pod = byUid(state.launcher);
-  const place = pod && places.get(pod);
+  const factsOfNode = pod && nodeFactsByPod.get(pod);
   const asks = pod && asksOf(pod, subject.vmi);
   const prefers = asks?.networks.some(({ affinity }) => affinity === 'preferred');
   const scheduled = waiting?.status?.conditions.find(({ type }) => type === 'PodScheduled');
@@ -79,7 +79,7 @@ export async function explain(cluster: ClusterAccess, subject: Subject, choice: 
     name,
     pod: pod?.metadata.name,
     node: pod?.spec.nodeName || undefined,
-    placement: place && placementOf(place),
+    placement: factsOfNode && placementOf(factsOfNode),
     asks,
     scheduler: scheduled?.status === 'False' ? scheduled.message : undefined,
     source: search?.source,
@@ -148,10 +148,10 @@ function factsOf(subject: Subject, now: number): VmFacts {
 }
 
 /** What the nodes of the launchers report. */
-async function readPlaces(client: KubeClient, launchers: readonly ExplainedPod[], now: number) {
+async function readNodeFacts(client: KubeClient, launchers: readonly ExplainedPod[], now: number) {
   const placed = launchers.filter(({ spec }) => spec.nodeName);
   const agents = placed.length === 0 ? undefined : await readAgentLeases(client, now);
-  const places = placed.map(async (pod): Promise<[ExplainedPod, NodeStateFacts]> => {
+  const entries = placed.map(async (pod): Promise<[ExplainedPod, NodeStateFacts]> => {
     const at = pod.spec.nodeName ?? '';
     const [node, reported] = await Promise.all([
       readOne(client, `/api/v1/nodes/${encodeURIComponent(at)}`, explainedNode).catch(undefinedIfForbidden),
@@ -159,13 +159,13 @@ async function readPlaces(client: KubeClient, launchers: readonly ExplainedPod[]
     ]);
     return [pod, nodeFacts(pod.metadata, dpuFacts(node, pod), reported, agents?.silent.has(at) === true)];
   });
-  return new Map(await Promise.all(places));
+  return new Map(await Promise.all(entries));
 }
 
 export const isOfPlumbline = ({ component }: { readonly component: string }) => component.startsWith('plumbline-');
 
 function recentEvents({ events }: Subject, now: number) {
-  const seen = new Set<string>();
+  const explainedTexts = new Set<string>();
   const explained = [];
   for (const event of events) {
     const { type, reason, message, source, reportingComponent } = event;
@@ -173,9 +173,10 @@ function recentEvents({ events }: Subject, now: number) {
     // The message of kube-scheduler is printed above.
     const component = source?.component || reportingComponent || 'unknown';
     const isMinor = type !== 'Warning' && !isOfPlumbline({ component });
-    const isKnown = reason === 'FailedScheduling' || reason === 'Scheduled' || seen.has(`${reason} ${message}`);
+    const isKnown =
+      reason === 'FailedScheduling' || reason === 'Scheduled' || explainedTexts.has(`${reason} ${message}`);
     if (isKnown || ageSeconds > RECENT_SECONDS || (isMinor && explained.length > 1)) continue;
-    seen.add(`${reason} ${message}`);
+    explainedTexts.add(`${reason} ${message}`);
     explained.push({
       reason: reason ?? '',
       message: message ?? '',

@@ -69,7 +69,7 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   const columns = Math.min(width, 120);
   const { text, style } = STAGES[state];
   const runs = RUNS.includes(state);
-  const seen = runs && verdict === 'broken' ? 'red' : style;
+  const verdictStyle = runs && verdict === 'broken' ? 'red' : style;
   const para = (mark: string, body: string) => wrap(body, Math.max(40, columns), mark);
   const what = `${kind === 'vm' ? 'VM' : 'pod'} ${namespace}/${name}`;
   const [head = '', ...continued] = wrap(
@@ -80,7 +80,10 @@ export function explanationLines(explanation: Explanation, width: number, wide =
   );
   const begin = `${what} ${text}`;
   const isWhole = head.startsWith(begin);
-  const lines: Line[] = [isWhole ? [`${what} `, paint(seen, text), head.slice(begin.length)] : head, ...continued];
+  const lines: Line[] = [
+    isWhole ? [`${what} `, paint(verdictStyle, text), head.slice(begin.length)] : head,
+    ...continued,
+  ];
   if (pod !== undefined && kind === 'vm') lines.push(...para('  ', `its launcher is ${pod}`));
   const { migration } = explanation;
   if (migration?.launcher !== undefined) lines.push(...para('  ', `its target’s launcher is ${migration.launcher}`));

@@ -38,16 +38,17 @@ export async function searchNodes(cluster: ClusterAccess, pod: ExplainedPod, cho
   const { client } = cluster;
   const name = `${pod.metadata.namespace ?? ''}/${pod.metadata.name ?? ''}`;
   const [nodes, response] = await Promise.all([readAll(client, ...NODES), askExtender(cluster, name, choice)]);
-  const { opinions, reported }: OwnOpinions =
-    'opinions' in response ? response : await ownOpinions(client, pod, nodes, response, now);
+  const { opinions, reported }: OpinionsWithReports =
+    'opinions' in response ? response : await predictFromReports(client, pod, nodes, response, now);
   const extenderAway = 'whyNot' in response && response.away ? response.whyNot : undefined;
   const needs = placementNeedsOf(pod);
-  const own = isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
-  const reads = isExclusive(needs) && own.some(({ fits }) => !fits);
+  const nodeOpinions =
+    isExclusive(needs) && needs.mayShare !== true ? opinions.nodes.map(predictedOrNot) : opinions.nodes;
+  const reads = isExclusive(needs) && nodeOpinions.some(({ fits }) => !fits);
   const { hosts } = reads
     ? (reported ?? hostsOf((await readIfAllowed(client, NODE_TOPOLOGIES_PATH, nodeTopology)) ?? []))
     : { hosts: [] };
-  const all = await withScheduler(client, pod, nodes, withNetworkMaps(withSizes(needs, own, hosts), hosts));
+  const all = await withScheduler(client, pod, nodes, withNetworkMaps(withSizes(needs, nodeOpinions, hosts), hosts));
   const groups = groupNodes(all).map((group) => withTried(group, needs, hosts));
   return { groups, nodes: all.length, source: opinions.source, notes: opinions.notes, extenderAway };
 }
@@ -79,18 +80,18 @@ async function askExtender(cluster: ClusterAccess, pod: string, { extender: url 
   return { whyNot, away: true };
 }
 
-interface OwnOpinions {
+interface OpinionsWithReports {
   readonly opinions: Opinions;
   readonly reported?: Hosts;
 }
 
-async function ownOpinions(
+async function predictFromReports(
   client: KubeClient,
   pod: ExplainedPod,
   nodes: readonly ExplainedNode[],
   { whyNot, away }: NoAnswer,
   now: number,
-): Promise<OwnOpinions> {
+): Promise<OpinionsWithReports> {
   const needs = placementNeedsOf(pod);
   if (!isExclusive(needs) && needs.mask === undefined) {
     return { opinions: predictOpinions({ pod, nodes, reported: hostsOf([]), pending: [], silent: new Set() }) };
@@ -102,29 +103,29 @@ async function ownOpinions(
   ]);
   const silent = agents?.silent ?? new Set<string>();
   const reported = hostsOf(topologies);
-  const own = predictOpinions({ pod, nodes, reported, pending: pending ?? [], silent });
-  const notes = [`computed from the nodes’ reports${away ? '' : `, because ${whyNot}`}`, ...own.notes];
-  return { opinions: { ...own, notes }, reported };
+  const prediction = predictOpinions({ pod, nodes, reported, pending: pending ?? [], silent });
+  const notes = [`computed from the nodes’ reports${away ? '' : `, because ${whyNot}`}`, ...prediction.notes];
+  return { opinions: { ...prediction, notes }, reported };
 }
 
 /** The pods that the required pod affinity and anti-affinity of a pod select. */
 export function readTerms(client: Pick<KubeClient, 'get'>, pod: ExplainedPod): Promise<JudgedTerm[]> {
   const { namespace = '', uid } = pod.metadata;
-  const judged = requiredTerms(pod).map(async ({ kind, term }): Promise<JudgedTerm> => {
+  const resolvedTerms = requiredTerms(pod).map(async ({ kind, term }): Promise<JudgedTerm> => {
     const labelSelector = termSelector(term);
-    if (labelSelector === undefined) return { kind, term, matches: undefined, isOwn: false };
+    if (labelSelector === undefined) return { kind, term, matches: undefined, selectsItself: false };
     const namespaces = term.namespaces.length === 0 ? [namespace] : term.namespaces;
     const lists = namespaces.map((name) =>
       readIfAllowed(client, `/api/v1/namespaces/${encodeURIComponent(name)}/pods`, explainedPod, { labelSelector }),
     );
     const read = await Promise.all(lists);
-    if (read.includes(undefined)) return { kind, term, matches: undefined, isOwn: false };
+    if (read.includes(undefined)) return { kind, term, matches: undefined, selectsItself: false };
     const all = read.flatMap((list) => list ?? []);
     const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
     const matches = live.filter(({ metadata, spec }) => metadata.uid !== uid && spec.nodeName);
-    return { kind, term, matches, isOwn: all.some(({ metadata }) => metadata.uid === uid) };
+    return { kind, term, matches, selectsItself: all.some(({ metadata }) => metadata.uid === uid) };
   });
-  return Promise.all(judged);
+  return Promise.all(resolvedTerms);
 }
 
 /** kube-scheduler's exclusions take precedence: it never calls the extender for those nodes. */
@@ -140,12 +141,12 @@ async function withScheduler(
   const merged = nodes.map((node): NodeOpinion => {
     const name = node.metadata.name ?? '';
     const text = 'the extender does not know this node yet';
-    const own = byName.get(name) ?? { ...refuse('unknown-node', text), node: name };
+    const opinion = byName.get(name) ?? { ...refuse('unknown-node', text), node: name };
     const refusal = schedulerRefusal(pod, node);
     const apart = refusedByAffinity(terms, node, (other) => labels.get(other));
     // Uncordoning a node does not help a pod that its affinity keeps off, such as the target of a migration off it.
-    const ownRefusal = refusal?.kind === 'cordoned' ? (apart ?? refusal) : (refusal ?? apart);
-    return ownRefusal === undefined ? own : together(ownRefusal, own);
+    const schedulerOpinion = refusal?.kind === 'cordoned' ? (apart ?? refusal) : (refusal ?? apart);
+    return schedulerOpinion === undefined ? opinion : together(schedulerOpinion, opinion);
   });
   const fitting = nodes.filter((_, index) => merged[index]?.fits).slice(0, MAX_SUMMED_NODES);
   const short = await Promise.all(

@@ -98,8 +98,8 @@ async function readVmSubject(client: KubeClient, namespace: string, name: string
     readEvents(client, namespace, REJECTIONS.map(because)),
   ]);
   const rejections = rejected.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
-  const own = migrations?.filter(({ spec }) => spec.vmiName === name);
-  return { kind: 'vm', namespace, name, vm, vmi, launchers, migrations: own, events, rejections };
+  const vmMigrations = migrations?.filter(({ spec }) => spec.vmiName === name);
+  return { kind: 'vm', namespace, name, vm, vmi, launchers, migrations: vmMigrations, events, rejections };
 }
 
 /** By any of these field selectors, newest first. Optional: users who may not read Events get the rest. @throws KubeError */

@@ -33,19 +33,19 @@ const countedReplicas = z.object({
 
 type Cluster = Pick<ClusterAccess, 'client' | 'config' | 'requestTimeout'>;
 
-interface Place {
+interface ExtenderLocation {
   readonly namespace: string;
   readonly lease: string;
   extenderOf(leader: string): PodPort;
 }
 
-const SIDECAR: Place = {
+const SIDECAR: ExtenderLocation = {
   namespace: NAMESPACE,
   lease: SCHEDULER,
   extenderOf: (pod) => ({ namespace: NAMESPACE, pod, port: 8082 }),
 };
 /** The cluster's own kube-scheduler, with the extender as a static pod on the same host: manifests/scheduler/loopback. */
-const LOOPBACK: Place = {
+const LOOPBACK: ExtenderLocation = {
   namespace: 'kube-system',
   lease: 'kube-scheduler',
   extenderOf: (host) => ({ namespace: 'kube-system', pod: `${SERVICE}-${host}`, port: 8091 }),
@@ -67,16 +67,16 @@ export async function askInCluster(cluster: Cluster, query: Record<string, strin
 /** @returns undefined if there is no such Lease */
 async function askLeader(
   cluster: Cluster,
-  place: Place,
+  location: ExtenderLocation,
   query: Record<string, string>,
 ): Promise<ExtenderResponse | undefined> {
-  const { namespace, lease } = place;
-  const election = await readElection(cluster.client, place, Date.now()).catch(unlessForbidden);
+  const { namespace, lease } = location;
+  const election = await readElection(cluster.client, location, Date.now()).catch(unlessForbidden);
   if (election === 'forbidden') return denied('leases', namespace);
   if (election === undefined) return undefined;
   const { leader } = election;
   if (leader === undefined) return { missing: 'absent', why: `no replica of ${lease} is the leader` };
-  const target = place.extenderOf(leader);
+  const target = location.extenderOf(leader);
   const { getFromPod, forwardFailure } = await import('./port-forward.ts');
   const silent = (failure: string): SilentExtender => {
     return { missing: 'silent', why: `the extender in pod ${target.pod} did not answer (${failure})`, failure };
@@ -191,8 +191,8 @@ export async function readScheduler(client: KubeClient, now: number): Promise<Sc
 /** Whether a replica of Plumbline's own scheduler is ready; undefined if there is none or it may not be read. */
 async function readSchedulerReadiness(client: KubeClient): Promise<boolean | undefined> {
   const deployments = await readIfAllowed(client, `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`, countedReplicas);
-  const own = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
-  return own && hasReadyReplica(own);
+  const ourScheduler = deployments?.find(({ metadata }) => metadata.name === SCHEDULER);
+  return ourScheduler && hasReadyReplica(ourScheduler);
 }
 
 export function electionFacts(election: Election | undefined): SchedulerFacts {

@@ -2,11 +2,9 @@ import type { X509Certificate } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
 import { Duplex, PassThrough } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
-import { type KubeConfig, PortForward } from '@kubernetes/client-node';
+import type { KubeConfig } from '@kubernetes/client-node';
 import { readText } from '../../kube/calls.ts';
 import { KubeError } from '../../kube/client.ts';
-
-/** Import this file lazily: client-node costs every start of the command a tenth of a second. */
 
 export interface PodPort {
   readonly namespace: string;
@@ -105,6 +103,7 @@ interface Socket {
 async function openPortForward(config: KubeConfig, target: PodPort, signal: AbortSignal): Promise<Duplex> {
   const { namespace, pod, port } = target;
   const [toPod, fromPod, errors] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  const { PortForward } = await import('./client-node-port-forward.ts');
   const forward = new PortForward(withLimits(config, signal));
   let socket: Socket;
   try {

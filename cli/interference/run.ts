@@ -58,11 +58,11 @@ function interferenceLines({ vms, problems }: InterferenceStatus, wide = false):
 
 function vmLines(vm: DisturbedVm): string[] {
   const { lastMinute, sinceStart, sources } = vm;
-  const amounts = (taken: DisturbedVm['sinceStart']) => [
-    ageText(taken.seconds),
-    interruptsText(taken),
-    secondsText(taken.runDelay),
-    secondsText(taken.own),
+  const amounts = (disturbance: DisturbedVm['sinceStart']) => [
+    ageText(disturbance.seconds),
+    interruptsText(disturbance),
+    secondsText(disturbance.runDelay),
+    secondsText(disturbance.own),
   ];
   const rows = [...(lastMinute === null ? [] : [['last', ...amounts(lastMinute)]]), ['in all', ...amounts(sinceStart)]];
   return [
@@ -77,9 +77,9 @@ function percentText(share: number | null): string {
   return share === null ? 'unknown' : `${(share * 100).toFixed(2)} %`;
 }
 
-function interruptsText(taken: DisturbedVm['lastMinute']): string {
-  const error = taken?.interruptsError ?? undefined;
-  return `${secondsText(taken?.interrupts)}${error === undefined ? '' : ` ± ${error.toFixed(3)}`}`;
+function interruptsText(disturbance: DisturbedVm['lastMinute']): string {
+  const error = disturbance?.interruptsError ?? undefined;
+  return `${secondsText(disturbance?.interrupts)}${error === undefined ? '' : ` ± ${error.toFixed(3)}`}`;
 }
 
 /** A dash for what the kernel does not count. */

@@ -4,7 +4,7 @@ import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import {
   alike,
   fetchOvsStatus,
-  isInPlace,
+  isOnDesiredCpus,
   isSwitchInOrder,
   noteOf,
   type OvsThread,
@@ -33,7 +33,7 @@ function ovsStatusData(status: OvsStatus) {
         ...thread,
         allowed: numbersOf(thread.allowed),
         desired: listed(thread.desired),
-        inPlace: isInPlace(thread),
+        inPlace: isOnDesiredCpus(thread),
       })),
     })),
   };
@@ -68,6 +68,6 @@ function threadLine(group: readonly OvsThread[]): string {
   const who = group.length === 1 ? `${thread.tid} ${thread.name}` : `${group.length} x ${threadKind(thread)}`;
   const reason = noteOf(thread);
   const misplaced = `desired ${desired}: ${reason || 'not moved yet'}`;
-  const verdict = isInPlace(thread) ? 'as desired' : misplaced;
+  const verdict = isOnDesiredCpus(thread) ? 'as desired' : misplaced;
   return `  ${who.padEnd(28)} ${allowed.padEnd(16)} ${desired === null ? reason : verdict}`.trimEnd();
 }

@@ -52,9 +52,9 @@ export async function pinQemu(qmp: Qmp, affinity: ThreadAffinity, request: PinRe
     others?.putBack();
     throw error;
   }
-  const places = cpus.map(({ index, tid }) => ({ index, tid, cpus: CpuSet.fromWords(affinity.get(tid)) }));
+  const vcpuThreads = cpus.map(({ index, tid }) => ({ index, tid, cpus: CpuSet.fromWords(affinity.get(tid)) }));
   return {
-    vcpus: places.map((place) => ({ ...place, cpus: place.cpus.intersect(online) })),
+    vcpus: vcpuThreads.map((thread) => ({ ...thread, cpus: thread.cpus.intersect(online) })),
     /** QEMU's other threads, which a mask with a single entry moves as well; null if the mask does not apply to them. */
     others: others === undefined ? null : { threads: others.threads, left: others.left },
     fellBack,
@@ -122,7 +122,7 @@ function moveOthers(affinity: ThreadAffinity, qmp: Qmp, cpus: readonly QmpCpu[],
     left.push(...moved.left);
   }
   const putBack = () => {
-    for (const [tid, own] of before) moveThreads(affinity, [tid], own);
+    for (const [tid, originalMask] of before) moveThreads(affinity, [tid], originalMask);
   };
   return { threads, left, putBack };
 }

@@ -5,7 +5,7 @@ import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { type Demand, demandOf, parseShape } from './demand.ts';
 import { requiredNetworks, type VmFile } from './file.ts';
 import { expandVm } from './instancetypes.ts';
-import { candidatesOf, placesOf, type Scene } from './scene.ts';
+import { candidatesOf, hostsForDemands, type Scene } from './scene.ts';
 
 /** @param client undefined without a cluster @throws CliError, KubeError */
 export async function prepare(
@@ -42,7 +42,7 @@ export async function prepare(
   demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsOf({}))));
   return {
     demands,
-    places: placesOf(scene, reported, demands),
+    targets: hostsForDemands(scene, reported, demands),
     notes: [...unknown, ...notes],
     isComplete: unknown.length === 0,
   };

@@ -49,7 +49,7 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
   for (const text of flags.vm) parseShape(text);
   const files = flags.filename.map((path) => readVmFile(path, flags.namespace ?? 'default'));
   const { nodes, topology = defaultTopology } = flags;
-  const { demands, places, notes, isComplete } =
+  const { demands, targets, notes, isComplete } =
     nodes === undefined
       ? await usingCluster(flags, async ({ client }) =>
           prepare(flags.vm, files, await readScene(client, Date.now()), client),
@@ -59,13 +59,13 @@ export async function run(flags: SimulateFlags, defaultTopology: string): Promis
   const requested = demands.reduce((sum, { count }) => sum + (count ?? 0), 0);
   const update = (placed: number) =>
     progress.update(requested === 0 ? 0 : placed / requested, `${countText(placed, 'VM')} placed`);
-  const result = simulate(places.hosts, demands, update, places.circumstances);
+  const result = simulate(targets.hosts, demands, update, targets.circumstances);
   progress.end();
   const allNotes = [
     ...(nodes === undefined ? [] : [assumedText({ ...flags, nodes, topology })]),
     ...notes,
-    ...threadNotes(result, demands, places.hosts),
-    ...places.notes,
+    ...threadNotes(result, demands, targets.hosts),
+    ...targets.notes,
   ];
   const fits = isComplete && !result.vms.some(isShort);
   await print(flags.output, simulateData(result, fits, allNotes), {

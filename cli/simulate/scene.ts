@@ -54,7 +54,7 @@ export async function readScene(client: KubeClient, now: number): Promise<Scene>
   };
 }
 
-export function placesOf(scene: Scene, { hosts, unusable }: Hosts, demands: readonly Demand[]) {
+export function hostsForDemands(scene: Scene, { hosts, unusable }: Hosts, demands: readonly Demand[]) {
   const byName = new Map((scene.nodes ?? []).map((node) => [node.metadata.name ?? '', node]));
   const why = new Map<string, string>();
   const exclude = (name: string, text: string | false | undefined) => text && why.set(name, text);
@@ -143,8 +143,8 @@ export function inventNodes(invention: Invention): NodeTopology[] {
   const cores = sockets * coresEach;
   const siblings = (core: number) => CpuSet.of(Array.from({ length: threads }, (_, thread) => core + thread * cores));
   const cells = Array.from({ length: sockets }, (_, cell) => {
-    const own = Array.from({ length: coresEach }, (_, i) => siblings(cell * coresEach + i));
-    return { id: cell, cpus: unionOf(own).toString() };
+    const coresOfCell = Array.from({ length: coresEach }, (_, i) => siblings(cell * coresEach + i));
+    return { id: cell, cpus: unionOf(coresOfCell).toString() };
   });
   const reserved = invention.reserved === undefined ? siblings(0) : cpuList('--reserved', invention.reserved);
   const status = {

@@ -18,7 +18,7 @@ export interface ClusterAccess {
   readonly config: KubeConfig;
   readonly namespace: string;
   /** Context and server, for errors. */
-  readonly place: string;
+  readonly clusterText: string;
   /** Seconds for each request over another connection; undefined: its default. */
   readonly requestTimeout?: number | undefined;
 }
@@ -68,11 +68,11 @@ export async function usingCluster<T>(flags: ClusterFlags, use: (access: Cluster
   await access.requestOptions();
   const client = withTimeout(createKubeClient(access, `plumbline/${packageJson.version}`, MAX_CONNECTIONS), flags);
   const namespace = flags.namespace ?? config.getContextObject(config.currentContext)?.namespace?.trim() ?? 'default';
-  const place = `context ${config.currentContext}, server ${access.server}`;
+  const clusterText = `context ${config.currentContext}, server ${access.server}`;
   try {
-    return await use({ client, config, namespace, place, requestTimeout: flags.requestTimeout });
+    return await use({ client, config, namespace, clusterText, requestTimeout: flags.requestTimeout });
   } catch (error) {
-    throw error instanceof KubeError ? new ClusterError(error, place) : error;
+    throw error instanceof KubeError ? new ClusterError(error, clusterText) : error;
   } finally {
     await client.close();
   }

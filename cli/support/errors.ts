@@ -5,11 +5,11 @@ import { CliError, EXIT, type ExitStatus } from './exit-status.ts';
 /** A request to a cluster failed: which one, in the words of the kubeconfig. */
 export class ClusterError extends PlumblineError {
   declare readonly cause: KubeError;
-  readonly place: string;
+  readonly clusterText: string;
 
-  constructor(cause: KubeError, place: string) {
+  constructor(cause: KubeError, clusterText: string) {
     super('cluster', cause.message, { cause });
-    this.place = place;
+    this.clusterText = clusterText;
   }
 }
 
@@ -17,7 +17,7 @@ export class ClusterError extends PlumblineError {
 export function endingOf(error: unknown): { readonly line: string; readonly status: ExitStatus } {
   if (error instanceof CliError) return { line: error.message, status: error.status };
   if (error instanceof ClusterError) {
-    return { line: `${kubeLine(error.cause)} (${error.place})`, status: EXIT.unreachable };
+    return { line: `${kubeLine(error.cause)} (${error.clusterText})`, status: EXIT.unreachable };
   }
   if (error instanceof KubeError) return { line: kubeLine(error), status: EXIT.unreachable };
   if (error instanceof PlumblineError) {

@@ -50,9 +50,9 @@ export async function watch(
   read: () => Promise<Picture>,
   { seconds, out = process.stdout, signal }: WatchOptions,
 ): Promise<void> {
-  const inPlace = out.isTTY === true;
+  const isTerminal = out.isTTY === true;
   let picture: Picture | undefined;
-  if (inPlace) out.write(ALTERNATE_SCREEN.enter);
+  if (isTerminal) out.write(ALTERNATE_SCREEN.enter);
   try {
     while (!signal.aborted) {
       const isFirst = picture === undefined;
@@ -64,11 +64,11 @@ export async function watch(
       });
       const terminal = terminalOf(out);
       const lines = picture(terminal).map((line) => lineText(line, terminal.color));
-      out.write(inPlace ? screenText(lines, out.rows ?? 24) : `${lines.join('\n')}\n`);
+      out.write(isTerminal ? screenText(lines, out.rows ?? 24) : `${lines.join('\n')}\n`);
       await delay(seconds * 1000, undefined, { signal }).catch(() => undefined);
     }
   } finally {
-    if (inPlace) out.write(ALTERNATE_SCREEN.leave);
+    if (isTerminal) out.write(ALTERNATE_SCREEN.leave);
   }
 }
 

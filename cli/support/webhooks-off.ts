@@ -20,9 +20,11 @@ export async function readWebhooksOff(client: KubeClient): Promise<string | unde
     readOne(client, ROLE_BINDING, named).then((binding) => binding !== undefined, undefinedIfForbidden),
   ]);
   if (configurations === undefined) return undefined;
-  const own = configurations.find(({ metadata }) => metadata.name === WEBHOOK);
-  if (own === undefined) return 'without its MutatingWebhookConfiguration';
-  const isGated = own.webhooks.some(({ matchConditions }) => matchConditions.some(({ name }) => name === GATED));
+  const ourConfiguration = configurations.find(({ metadata }) => metadata.name === WEBHOOK);
+  if (ourConfiguration === undefined) return 'without its MutatingWebhookConfiguration';
+  const isGated = ourConfiguration.webhooks.some(({ matchConditions }) =>
+    matchConditions.some(({ name }) => name === GATED),
+  );
   return isGated && isThere === false
     ? `switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`
     : undefined;

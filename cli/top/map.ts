@@ -26,8 +26,11 @@ const COLORS: readonly Style[] = [
 ];
 
 const RESERVED = { mark: 'R', label: 'reserved', style: 'dim' } as const;
+
 const POLLED = { mark: 'P', label: 'Open vSwitch polls', style: 'red' } as const;
+
 const PADDING = '/';
+
 const FREE = '·';
 
 function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {
@@ -117,8 +120,11 @@ function compactLines(node: NodeMap, { width }: Terminal, wide: boolean): Line[]
 }
 
 function resourceRows({ resources, disturbed }: NodeMap, width: number): string[] {
-  const taken = disturbed.map(({ namespace, podName, percent }) => [`${namespace}/${podName}`, `${percent} % taken`]);
-  const [, ...rows] = tableLines(['resource', 'free'], [...resources, ...taken]);
+  const disturbedRows = disturbed.map(({ namespace, podName, percent }) => [
+    `${namespace}/${podName}`,
+    `${percent} % taken`,
+  ]);
+  const [, ...rows] = tableLines(['resource', 'free'], [...resources, ...disturbedRows]);
   return rows.map((row) => cutLine(`  ${row}`, width));
 }
 

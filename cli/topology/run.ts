@@ -55,11 +55,11 @@ function machineLines(machine: Machine, width: number, wide = false): Line[] {
 
 function labelsOf({ cells, memory, nics }: Machine): Map<number, string> {
   const labels = cells.map(({ id, cpus }) => {
-    const own = memory.cells.find((cell) => cell.id === id);
-    const pages = Object.entries(own?.hugePages ?? {}).map(([name, bytes]) => `${bytesText(bytes)} in ${name}`);
+    const cellMemory = memory.cells.find((cell) => cell.id === id);
+    const pages = Object.entries(cellMemory?.hugePages ?? {}).map(([name, bytes]) => `${bytesText(bytes)} in ${name}`);
     const names = nics.filter((nic) => nic.cells.includes(id)).map(({ name }) => name);
     const amounts = [
-      own === undefined ? undefined : bytesText(own.memory),
+      cellMemory === undefined ? undefined : bytesText(cellMemory.memory),
       ...pages,
       names.join(' ') || undefined,
       cpus.isEmpty ? 'no CPUs' : undefined,

@@ -177,7 +177,7 @@ function runningOf(vm: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>, 
   };
   const launchers = Object.entries(pods).map(([uid, at]): Launcher => {
     const pinning = hosts.get(at)?.status.pinning?.find(({ podUID }) => podUID === uid);
-    const place = { deadDpu: verify.deadDpus.get(at), silent: silent.has(at), assigned: [], pinning };
+    const nodeState = { deadDpu: verify.deadDpus.get(at), silent: silent.has(at), assigned: [], pinning };
     const pause = at === node ? instance.pause : undefined;
     return {
       uid,
@@ -186,7 +186,7 @@ function runningOf(vm: MaskedMachine, hosts: ReadonlyMap<string, ReportedHost>, 
       created: 0,
       state: {
         life: { state: pause === undefined ? 'running' : 'paused' },
-        causes: runningMaskedVm({ ...facts, node: place }, at, pause),
+        causes: runningMaskedVm({ ...facts, node: nodeState }, at, pause),
       },
     };
   });

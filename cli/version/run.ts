@@ -49,6 +49,6 @@ export async function readVersions(client: Pick<KubeClient, 'get'>) {
 }
 
 function clusterLine({ kubernetes, kubevirt: virt, parts }: ClusterVersions): string {
-  const own = parts === null ? 'Plumbline: you may not read its pods' : versionsText(parts, true);
-  return `cluster: ${[own || 'no Plumbline', `KubeVirt ${virt ?? 'unknown'}`, `Kubernetes ${kubernetes ?? 'unknown'}`].join(', ')}`;
+  const plumblineText = parts === null ? 'Plumbline: you may not read its pods' : versionsText(parts, true);
+  return `cluster: ${[plumblineText || 'no Plumbline', `KubeVirt ${virt ?? 'unknown'}`, `Kubernetes ${kubernetes ?? 'unknown'}`].join(', ')}`;
 }

@@ -44,15 +44,15 @@ function statusLines({ vms, overlaps }: VmStatus, each = false): string[] {
 }
 
 function headLines({ namespace, vmi, pid, container, mask, state, message, housekeeping, problems }: OneVm): string[] {
-  const place = pid === null ? 'QEMU is not running' : `pid ${pid}, container ${cpuListText(container)}`;
-  const lines = [`${namespace}/${vmi}: ${place}`];
+  const qemuText = pid === null ? 'QEMU is not running' : `pid ${pid}, container ${cpuListText(container)}`;
+  const lines = [`${namespace}/${vmi}: ${qemuText}`];
   if (mask !== null) lines.push(`  CPU mask ${mask}: ${state ?? 'not checked yet'}${message ? `; ${message}` : ''}`);
   else if (message !== null) lines.push(`  CPU mask: ${state}; ${message}`);
   if (housekeeping !== null) lines.push(`  housekeeping on ${cpuListText(housekeeping)}`);
   return [...lines, ...problems.map((problem) => `  ! ${problem}`)];
 }
 
-const placeText = (isInPlace: boolean) => (isInPlace ? 'as desired' : 'not moved yet');
+const affinityText = (isAsDesired: boolean) => (isAsDesired ? 'as desired' : 'not moved yet');
 
 function threadLines({ threads }: OneVm, each: boolean): string[] {
   if (threads.length === 0) return [];
@@ -62,7 +62,7 @@ function threadLines({ threads }: OneVm, each: boolean): string[] {
   const rows = [...groups.values()].map((group) => {
     const { tid, name, role, allowed, desired } = group[0]!;
     const who = group.length === 1 ? [String(tid), name] : [`${group.length} threads`, `${name} …`];
-    return [...who, role, desired ?? '-', allowed, desired === null ? 'left alone' : placeText(desired === allowed)];
+    return [...who, role, desired ?? '-', allowed, desired === null ? 'left alone' : affinityText(desired === allowed)];
   });
   return tableLines(['THREAD', 'NAME', 'ROLE', 'DESIRED', 'ACTUAL', ''], rows).map((line) => `  ${line}`);
 }
@@ -80,9 +80,9 @@ function maskReason(state: string): Reason {
 }
 
 function areVmsInOrder({ vms, overlaps }: VmStatus): boolean {
-  const isKept = ({ mask, state, problems, threads }: OneVm) =>
+  const isInOrder = ({ mask, state, problems, threads }: OneVm) =>
     (state === null ? mask === null : REASONS[maskReason(state)].verdict === 'ok') &&
     problems.length === 0 &&
     threads.every(({ allowed, desired }) => desired === null || allowed === desired);
-  return overlaps.length === 0 && vms.every(isKept);
+  return overlaps.length === 0 && vms.every(isInOrder);
 }

@@ -38,16 +38,16 @@ export function shapeOf(content: ShapeContent) {
     .sort(([a], [b]) => a - b)
     .map(([id, list]) => {
       const members = new Set(parseCpus(list));
-      const own = siblings.filter(([first]) => first !== undefined && members.has(first));
-      own.sort(([a = 0], [b = 0]) => a - b);
+      const cellCores = siblings.filter(([first]) => first !== undefined && members.has(first));
+      cellCores.sort(([a = 0], [b = 0]) => a - b);
       const firstCore = cores.length;
-      for (const threads of own) {
+      for (const threads of cellCores) {
         cores.push({ first: slots.length, threads: threads.length });
         for (const cpu of threads) slots.push({ cpu, core: cores.length - 1 });
       }
       const physnets = networks.filter((network) => network.cells.includes(id)).map(({ name }) => name);
       /** `cores` is their number; their indexes follow `firstCore`. */
-      return { id, firstCore, cores: own.length, physnets, tunnel: tunnel.includes(id) };
+      return { id, firstCore, cores: cellCores.length, physnets, tunnel: tunnel.includes(id) };
     });
   const slotOf = new Map(slots.map(({ cpu }, slot) => [cpu, slot]));
   const slotsIn = (list = '') => parseCpus(list).flatMap((cpu) => slotOf.get(cpu) ?? []);
@@ -63,8 +63,8 @@ export function shapeOf(content: ShapeContent) {
   };
 }
 
-export function cellsOf({ cells, slots }: Shape, own: Iterable<number>): ShapeCell[] {
-  const cores = [...own].map((slot) => slots[slot]!.core);
+export function cellsOf({ cells, slots }: Shape, usedSlots: Iterable<number>): ShapeCell[] {
+  const cores = [...usedSlots].map((slot) => slots[slot]!.core);
   return cells.filter(({ firstCore, cores: count }) =>
     cores.some((core) => core >= firstCore && core < firstCore + count),
   );

@@ -1,5 +1,5 @@
 import { countWords } from '../data/shape.ts';
-import type { HistoryAnswer as Found, HistoryEntry } from '../data/wire.ts';
+import type { HistoryAnswer, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { Ago, timeText } from './ago.tsx';
 
@@ -13,7 +13,7 @@ interface HistoryProps {
 }
 
 export function History({ of, name, above = '' }: HistoryProps) {
-  const answer = useAnswer<Found>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH_MILLISECONDS);
+  const answer = useAnswer<HistoryAnswer>(`/history?${of}=${encodeURIComponent(name)}`, REFRESH_MILLISECONDS);
   return (
     <section class="history" aria-labelledby="history" aria-busy={answer === undefined}>
       <h3 id="history">History</h3>
@@ -26,7 +26,7 @@ export function History({ of, name, above = '' }: HistoryProps) {
 
 const isUsual = ({ from, isWarning }: HistoryEntry) => from === 'condition' && !isWarning;
 
-function Entries({ history: { entries, notes }, above }: { readonly history: Found; readonly above: string }) {
+function Entries({ history: { entries, notes }, above }: { readonly history: HistoryAnswer; readonly above: string }) {
   const usual = entries.filter(isUsual);
   const rows = withoutRepeats(
     entries.filter((entry) => !isUsual(entry)),

@@ -42,7 +42,7 @@ function Threads({ picture: { enabled, desired, problems, threads } }: { readonl
               </tr>
             </thead>
             <tbody>
-              {threads.map(({ process, pid, kind, threads: count, allowed, desired: own, note }) => (
+              {threads.map(({ process, pid, kind, threads: count, allowed, desired: desiredCpus, note }) => (
                 <tr key={`${pid} ${kind} ${allowed}`}>
                   <th scope="row">
                     {count} × {kind}
@@ -54,11 +54,11 @@ function Threads({ picture: { enabled, desired, problems, threads } }: { readonl
                     <CpuList cpus={allowed} />
                   </td>
                   <td>
-                    {own === null
+                    {desiredCpus === null
                       ? note || 'not managed'
-                      : own === allowed
+                      : desiredCpus === allowed
                         ? 'as configured'
-                        : `should be ${own}: ${note}`}
+                        : `should be ${desiredCpus}: ${note}`}
                   </td>
                 </tr>
               ))}

@@ -134,16 +134,16 @@ const MAX_NODE_ROWS = 40;
 
 function GroupNodes({ explanation, index }: { readonly explanation: ExtenderExplanation; readonly index: number }) {
   const [text, setText] = useState('');
-  const own = explanation.nodes.filter(([, group]) => group === index);
-  const matching = own.filter(([node]) => node.includes(text.trim()));
+  const groupNodes = explanation.nodes.filter(([, group]) => group === index);
+  const matching = groupNodes.filter(([node]) => node.includes(text.trim()));
   return (
     <>
-      {own.length > MAX_NODE_ROWS && (
+      {groupNodes.length > MAX_NODE_ROWS && (
         <label class="search">
           <span class="unseen">Search these nodes</span>
           <input
             type="search"
-            placeholder={`Search ${own.length.toLocaleString('en')} nodes`}
+            placeholder={`Search ${groupNodes.length.toLocaleString('en')} nodes`}
             value={text}
             onInput={({ currentTarget }) => setText(currentTarget.value)}
           />

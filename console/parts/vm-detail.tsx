@@ -11,23 +11,25 @@ import { Interference } from './interference.tsx';
 import { DiagnosisDetails, useDiagnosis } from './remedies.tsx';
 
 export function VmDetail({ name }: { readonly name: string }) {
-  const places = vms.value.filter((vm) => vm.name === name);
-  const needsHelp = places.some(({ verdict }) => verdict !== 'ok');
+  const vmItems = vms.value.filter((vm) => vm.name === name);
+  const needsHelp = vmItems.some(({ verdict }) => verdict !== 'ok');
   const answer = useDiagnosis('vm', needsHelp ? name : undefined);
   const waits = waiting.value.some(({ key }) => key === name);
   return (
     <Detail title={name} kind="VM" back={{ list: 'vms' }}>
-      {places.length === 0 && (
+      {vmItems.length === 0 && (
         <p>
           {ready.value ? 'No running VM or pod of this name has dedicated CPUs or a CPU mask.' : 'Loading …'}{' '}
           {waits && <a href={hashOf({ list: 'waiting', chosen: name })}>It is waiting: see why.</a>}
         </p>
       )}
-      {places.map((vm) => (
-        <Place key={vm.key} vm={vm} />
+      {vmItems.map((vm) => (
+        <VmOnNode key={vm.key} vm={vm} />
       ))}
-      {places.length > 0 && <DiagnosisDetails answer={answer} remedies={places.flatMap(({ remedies }) => remedies)} />}
-      <History of="vm" name={name} above={places.map(({ text }) => text).join('\n')} />
+      {vmItems.length > 0 && (
+        <DiagnosisDetails answer={answer} remedies={vmItems.flatMap(({ remedies }) => remedies)} />
+      )}
+      <History of="vm" name={name} above={vmItems.map(({ text }) => text).join('\n')} />
     </Detail>
   );
 }
@@ -40,7 +42,7 @@ const TEXT_CLASS = {
   broken: 'problem',
 } as const;
 
-function Place({ vm }: { readonly vm: VmItem }) {
+function VmOnNode({ vm }: { readonly vm: VmItem }) {
   const node = store.nodes.get(vm.node);
   const shape = node?.shape;
   const cpus = vm.containers.flatMap(([, list]) => parseCpus(list));

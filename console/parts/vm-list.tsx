@@ -1,14 +1,14 @@
 import { formatCpus, parseCpus } from '../data/shape.ts';
 import { cpuCount, VM_FILTERS, type VmItem } from '../data/vm-list.ts';
 import { go, vmQuery } from '../state/route.ts';
-import { foundVms, vms } from '../state/state.ts';
+import { matchingVms, vms } from '../state/state.ts';
 import { DataAge } from './ago.tsx';
 import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
 import { VirtualGrid } from './virtual-grid.tsx';
 
 export function VmList({ chosen }: { readonly chosen: string | undefined }) {
-  const matching = foundVms.value;
+  const matching = matchingVms.value;
   return (
     <>
       <ListControls

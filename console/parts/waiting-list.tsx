@@ -2,7 +2,7 @@ import { countWords } from '../data/shape.ts';
 import type { PodItem } from '../data/store.ts';
 import { WAITING_FILTERS } from '../data/waiting-list.ts';
 import { go, waitingQuery } from '../state/route.ts';
-import { foundWaiting, waiting } from '../state/state.ts';
+import { matchingWaiting, waiting } from '../state/state.ts';
 import { Ago } from './ago.tsx';
 import { VerdictBadge } from './detail.tsx';
 import { ListControls, sortable } from './list-controls.tsx';
@@ -17,7 +17,7 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
         query={waitingQuery}
         filters={WAITING_FILTERS}
         items={waiting.value}
-        matchCount={foundWaiting.value.length}
+        matchCount={matchingWaiting.value.length}
       />
       <VirtualGrid
         label="Waiting VMs and pods"
@@ -27,7 +27,7 @@ export function WaitingList({ chosen }: { readonly chosen: string | undefined })
           { key: 'requests', title: 'Requests' },
           sortable(waitingQuery, 'verdict', 'State'),
         ]}
-        items={foundWaiting.value}
+        items={matchingWaiting.value}
         keyOf={({ uid }) => uid}
         cells={cellsOf}
         isChosen={({ key }) => key === chosen}

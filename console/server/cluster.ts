@@ -63,8 +63,8 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
   const draCpu = new Set<string>();
   const staleness = createStaleness(problems, nowSeconds);
 
-  const taken = createReports((node) => feed.nodeChanged(node));
-  const nodetopologies = createReportReflector(shared('nodetopologies'), taken.take);
+  const reports = createReports((node) => feed.nodeChanged(node));
+  const nodetopologies = createReportReflector(shared('nodetopologies'), reports.take);
   const nodes = createReflector({
     ...shared('nodes'),
     schema: nodeSchema,
@@ -130,7 +130,7 @@ export function createCluster({ client, without, feed, log, nowSeconds }: Cluste
       return leader.hasExpired(nowSeconds(), leases.lastHeard) ? null : hostOfHolder(leader.holder) || null;
     },
     nodes: nodes.items,
-    reports: taken.byNode,
+    reports: reports.byNode,
     instances: instances.items,
     machines: machines.items,
     migrationsOf: (vm: string): readonly ExplainedMigration[] => [...(moves.get(vm)?.values() ?? [])],
@@ -194,10 +194,10 @@ function createMigrationReflector(shared: Shared, feed: ChangeListener) {
     onChange({ key, before, after }) {
       for (const change of [before, after].filter((one) => one !== undefined)) {
         const { vm, migration } = change;
-        const own = moves.get(vm) ?? new Map<string, ExplainedMigration>();
-        if (change === after) own.set(key, migration);
-        else own.delete(key);
-        if (own.size > 0) moves.set(vm, own);
+        const vmMigrations = moves.get(vm) ?? new Map<string, ExplainedMigration>();
+        if (change === after) vmMigrations.set(key, migration);
+        else vmMigrations.delete(key);
+        if (vmMigrations.size > 0) moves.set(vm, vmMigrations);
         else moves.delete(vm);
         feed.launchersChanged(vm);
       }

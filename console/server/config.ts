@@ -1,7 +1,13 @@
 import * as z from 'zod';
-import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
+import {
+  API_SERVER_FLAGS,
+  type ConfigDefinition,
+  LOG_FLAGS,
+  LOG_LEVELS,
+  PROBE_FLAGS,
+  parseConfig,
+} from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/http-server.ts';
-import { LOG_LEVELS } from '../../runtime/log.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 

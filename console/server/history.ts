@@ -82,7 +82,7 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
     async ofVm(namespace: string, name: string) {
       const notes: string[] = [];
       const events = `/api/v1/namespaces/${namespace}/events`;
-      const [own, ofPods, vmis] = await Promise.all([
+      const [eventsByName, ofPods, vmis] = await Promise.all([
         read('Events', events, `involvedObject.name=${name}`, event, notes),
         read('Events of pods', events, 'involvedObject.kind=Pod', event, notes),
         read('instances of VMs', instancesPath(namespace), `metadata.name=${name}`, instance, notes),
@@ -90,7 +90,9 @@ export function createHistories(client: Pick<KubeClient, 'get'>) {
       const launchers = ofPods.filter(({ involvedObject }) => isLauncherOf(name, involvedObject.name ?? ''));
       return historyOf(
         [
-          ...own.filter(({ involvedObject }) => involvedObject.kind !== 'Pod').map((event) => eventEntry(event)),
+          ...eventsByName
+            .filter(({ involvedObject }) => involvedObject.kind !== 'Pod')
+            .map((event) => eventEntry(event)),
           ...launchers.map((launcher) =>
             eventEntry(launcher, `${launcher.involvedObject.kind} ${launcher.involvedObject.name}`),
           ),

@@ -156,7 +156,7 @@ export function explanationOf(pod: string, document: unknown, now: number): Exte
     return [verdict.node, group.number, detail === text ? '' : detail] as const;
   });
   const ordered = [...groups.values()].sort((a, b) => rank(a) - rank(b) || b.nodes - a.nodes);
-  const place = new Map(ordered.map(({ number }, index) => [number, index]));
+  const positions = new Map(ordered.map(({ number }, index) => [number, index]));
   return {
     pod,
     time: new Date(now).toISOString(),
@@ -164,7 +164,7 @@ export function explanationOf(pod: string, document: unknown, now: number): Exte
     lastCall: decisions.at(-1),
     groups: ordered.map(({ number: _, ...group }) => group),
     nodes: nodes
-      .map(([node, number, detail]) => [node, place.get(number) ?? 0, detail] as const)
+      .map(([node, number, detail]) => [node, positions.get(number) ?? 0, detail] as const)
       .sort(([a], [b]) => Number(a > b) - Number(a < b)),
   };
 }

@@ -189,12 +189,12 @@ function shownLauncher(pod: ShownPod, facts: VmFacts, cluster: NodeSource): Laun
   const report = cluster.reports.get(node);
   const reported = report && { host: report.shape?.empty, status: report };
   const dpu = { deadDpu: dead, networkLost: lossOf(dpuRestart, pod.networkMadeAt) };
-  const place = nodeFacts({ ...pod, uid: kubeletUid }, dpu, reported, cluster.stale.has(node));
+  const factsOfNode = nodeFacts({ ...pod, uid: kubeletUid }, dpu, reported, cluster.stale.has(node));
   if (pod.pending) {
     const starting = { metadata: pod, spec: { nodeName: node, containers: [] } };
-    return { ...common, state: launcherState({ ...facts, node: place }, starting) };
+    return { ...common, state: launcherState({ ...facts, node: factsOfNode }, starting) };
   }
-  return { ...common, state: runningState({ ...facts, node: place }, node, needs, bypasses) };
+  return { ...common, state: runningState({ ...facts, node: factsOfNode }, node, needs, bypasses) };
 }
 
 /** Number of pods on one node whose CPUs are predicted; of others only the names are shown. */

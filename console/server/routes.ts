@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { isOwnHost } from '../../runtime/http-server.ts';
+import { isListenerHost } from '../../runtime/http-server.ts';
 import type { Feed } from './feed.ts';
 import type { ConsoleLogger } from './log-messages.ts';
 import { createQuestions, type QuestionSources, send, sendText } from './questions.ts';
@@ -84,7 +84,7 @@ export function createRoutes({ host, feed, assets, log, ...sources }: RouteOptio
 
 function refusal(request: IncomingMessage, listensOn: string): readonly [number, string] | undefined {
   if (request.method !== 'GET') return [405, 'method not allowed: the console is read-only and answers only GET'];
-  if (!isOwnHost(request.headers.host, listensOn)) return [421, 'unexpected Host header; use http://localhost'];
+  if (!isListenerHost(request.headers.host, listensOn)) return [421, 'unexpected Host header; use http://localhost'];
   // Browsers mark requests from pages of other sites. Such a page may link to this one, but nothing else.
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode } = request.headers;
   const isForeign = site === 'cross-site' || site === 'same-site';

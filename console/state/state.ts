@@ -56,7 +56,7 @@ export const totals = computed(() => {
   changes.value;
   return totalsOf(store.nodes.values());
 });
-export const foundVms = computed(() => findVms(vms.value, vmQuery.value));
+export const matchingVms = computed(() => findVms(vms.value, vmQuery.value));
 export const vmsToLookAt = computed(() => vms.value.filter(needsAttention).length);
 
 export const waiting = computed((): readonly PodItem[] => {
@@ -64,7 +64,7 @@ export const waiting = computed((): readonly PodItem[] => {
   return [...store.pods.values()];
 });
 export const waitingBroken = computed(() => waiting.value.filter(isBroken).length);
-export const foundWaiting = computed(() => findWaiting(waiting.value, waitingQuery.value));
+export const matchingWaiting = computed(() => findWaiting(waiting.value, waitingQuery.value));
 
 const INTERVAL_MILLISECONDS = 250;
 let timer: ReturnType<typeof setTimeout> | undefined;

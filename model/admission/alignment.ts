@@ -3,7 +3,7 @@ import { countText } from '../amounts.ts';
 import type { Finding } from '../errors.ts';
 import { type AlignmentPolicy, annotationFindings, wantsWholeCores } from '../launcher/annotation.ts';
 import {
-  type ContainerPlace,
+  type ContainerPath,
   integralAt,
   isAt,
   mixedFinding,
@@ -59,15 +59,15 @@ export function decideAlignment(request: AlignmentRequest): Alignment {
   if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return { why: 'not-dedicated', findings: annotated };
   if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return { why: 'not-isolated', findings: annotated };
   const threadsPerCore = targetThreadsPerCore(policy, isAnnotated, candidates);
-  const place = { list: 'containers', index: compute } as const;
+  const computePath = { list: 'containers', index: compute } as const;
   const findings = [
     ...annotated,
     ...mixedFinding(candidates, threadsPerCore),
-    ...misalignedFindings(resources, place, threadsPerCore),
+    ...misalignedFindings(resources, computePath, threadsPerCore),
     ...obstacleFindings(resources, 'the launcher pod'),
   ];
   if (resources.isPodLevel) return { why: 'pod-level-resources', findings };
-  const container = integralAt(resources, place);
+  const container = integralAt(resources, computePath);
   if (container?.hasEqualLimit !== true) return { why: 'no-exclusive-cpus', findings };
   const to = alignedCpus(neededCpus(vmi, container.cpus), threadsPerCore);
   if (to === container.cpus) return { why: 'aligned', threadsPerCore, findings };
@@ -90,7 +90,7 @@ function neededCpus(vmi: VmiShape, from: number): number {
   return launcherCpus(vmi).total === from ? Math.max(from, pinnedCpus(vmi).total) : from;
 }
 
-function misalignedFindings({ integral }: PodResources, compute: ContainerPlace, threadsPerCore: number): Finding[] {
+function misalignedFindings({ integral }: PodResources, compute: ContainerPath, threadsPerCore: number): Finding[] {
   return integral
     .filter((container) => !isAt(compute, container) && !isAligned(container.cpus, threadsPerCore))
     .map(({ name, cpus }) => ({

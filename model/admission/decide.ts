@@ -1,8 +1,8 @@
 import { PlumblineError } from '../errors.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
-import { type ContainerPlace, isAt } from '../launcher/containers.ts';
+import { type ContainerPath, isAt } from '../launcher/containers.ts';
 import { guestTopology } from '../launcher/cpus.ts';
-import { maskRefusals, maskWithOwnCpus } from '../launcher/mask-request.ts';
+import { maskRefusals, maskWithExclusiveCpus } from '../launcher/mask-request.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
 import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { PodShape, VmiShape } from '../shapes.ts';
@@ -50,7 +50,7 @@ export function decide(facts: PodFacts): Decision {
   }
 }
 
-const ONLY_SEEN: PodChange = {
+const REVIEW_MARK: PodChange = {
   containers: [],
   annotations: { [DECISION_ANNOTATION]: NOTHING_TO_DO, [PLACEMENT_ANNOTATION]: undefined },
   nodes: undefined,
@@ -61,7 +61,7 @@ function decideLauncher(facts: LauncherFacts): Decision {
   const name = `VirtualMachineInstance ${facts.namespace}/${vmi.name}`;
   switch (owner.kind) {
     case 'not-asked':
-      return conclude(facts, ONLY_SEEN, foreignRequests(pod, { list: 'containers', index: facts.compute }, []));
+      return conclude(facts, REVIEW_MARK, foreignRequests(pod, { list: 'containers', index: facts.compute }, []));
     case 'found':
       return decideParts(facts, { ...owner, cpus: cpusOfLauncher(facts, owner) });
     case 'absent':
@@ -89,7 +89,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
   const { exclusive, bearer } = cpus;
   const networks = podNetworks({ namespace, pod, vmi, exclusive }, cluster.networks);
   const spansCells = vmi?.spec.domain.cpu?.numa?.guestMappingPassthrough != null;
-  const resources = exclusive ? [...cpus.own, ...networks.resources] : [];
+  const resources = exclusive ? [...cpus.plumblineResources, ...networks.resources] : [];
   const { candidates, nodeKinds: reported } = cluster;
   // Without a choice between nodes with and without SMT, the threads change nothing.
   const isMixed = new Set(candidates.map(({ threadsPerCore }) => threadsPerCore === 1)).size > 1;
@@ -101,7 +101,7 @@ function decideParts(facts: LauncherFacts | OrdinaryFacts, { cpus, cluster, vmi 
     ...cpus.findings,
     ...networks.findings,
     ...reachFindings(networks.required, { cpus: cpusWhileRunning(cpus), spansCells }, cluster, settings.oversized),
-    ...foreignRequests(pod, bearer, [...cpus.own, ...networks.mayHave]),
+    ...foreignRequests(pod, bearer, [...cpus.plumblineResources, ...networks.mayHave]),
     ...(vmi === undefined || facts.kind === 'ordinary' ? [] : maskFindings(facts, vmi, exclusive)),
   ];
   const text = isLeftAlone
@@ -163,7 +163,7 @@ function refusedEarly(status: number, code: string, reason: string): Decision {
 
 function foreignRequests(
   pod: PodShape,
-  bearer: ContainerPlace | undefined,
+  bearer: ContainerPath | undefined,
   mayHave: readonly string[],
 ): AdmissionFinding[] {
   const message = reservedRequest(pod, bearer, mayHave);
@@ -177,6 +177,6 @@ function foreignRequests(
 function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclusive: boolean): AdmissionFinding[] {
   const { metadata } = pod;
   const refusals = maskRefusals({ metadata, spec, vcpusUnknown: purpose === 'migration-target' });
-  const messages = refusals.length === 0 && exclusive ? maskWithOwnCpus(metadata) : refusals;
+  const messages = refusals.length === 0 && exclusive ? maskWithExclusiveCpus(metadata) : refusals;
   return messages.map((message) => ({ severity: 'error', code: 'cpu-mask', message }));
 }

@@ -1,6 +1,6 @@
 import type { Finding } from '../errors.ts';
 import type { AlignmentPolicy, OversizedPolicy } from '../launcher/annotation.ts';
-import type { ContainerPlace, IntegralContainer, PodResources } from '../launcher/containers.ts';
+import type { ContainerPath, IntegralContainer, PodResources } from '../launcher/containers.ts';
 import type { NodeRequirement, SelectingSpec } from '../launcher/node-selection.ts';
 import type { Recognition } from '../launcher/recognize.ts';
 import type { NodeKind } from '../launcher/smt-affinity.ts';
@@ -97,11 +97,11 @@ export interface PodCpus {
   /** The containers with exclusive CPUs, with the CPUs that they get. */
   readonly amounts: readonly Pick<IntegralContainer, 'list' | 'cpus'>[];
   /** The containers that may change; `cpus` is undefined for a container that keeps its CPUs. */
-  readonly containers: readonly (ContainerPlace & { readonly cpus: number | undefined })[];
+  readonly containers: readonly (ContainerPath & { readonly cpus: number | undefined })[];
   /** The container that requests the device resources. */
-  readonly bearer: ContainerPlace | undefined;
+  readonly bearer: ContainerPath | undefined;
   /** Plumbline's resources that this container requests in addition to those of its networks. */
-  readonly own: readonly string[];
+  readonly plumblineResources: readonly string[];
   /** For the decision annotation: CPUs by container, and the number of CPUs added to those that the VMI needs. */
   readonly stated: Readonly<Record<string, number>>;
   readonly padding: number;
@@ -110,7 +110,7 @@ export interface PodCpus {
   readonly findings: readonly Finding[];
 }
 
-export interface ContainerChange extends ContainerPlace {
+export interface ContainerChange extends ContainerPath {
   /** Request and limit; undefined leaves them unchanged. */
   readonly cpus?: number | undefined;
   /** Extended resources of which the container requests one each. */

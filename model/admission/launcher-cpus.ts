@@ -1,5 +1,5 @@
 import { CPUS_FROM_CLAIM, wantsWholeCores } from '../launcher/annotation.ts';
-import { type ContainerPlace, integralAt, isAt } from '../launcher/containers.ts';
+import { type ContainerPath, integralAt, isAt } from '../launcher/containers.ts';
 import { launcherCpus } from '../launcher/cpus.ts';
 import { askedMultiples } from '../launcher/smt-affinity.ts';
 import { COMPUTE } from '../shapes.ts';
@@ -25,20 +25,20 @@ export function cpusOfLauncher(
   const candidates = askedMultiples(cluster.candidates);
   const request = { metadata, resources, compute, vmi, candidates, ...settings };
   const { to, why, threadsPerCore, findings } = decideAlignment(request);
-  const bearer: ContainerPlace = { list: 'containers', index: compute };
+  const bearer: ContainerPath = { list: 'containers', index: compute };
   const cpus = to ?? integralAt(resources, bearer)?.cpus ?? 0;
   const answered = to !== undefined || why === 'aligned';
   return {
     exclusive: resources.exclusive,
     answered,
     threadsPerCore,
-    amounts: resources.integral.map(({ list, index, cpus: own }) => ({
+    amounts: resources.integral.map(({ list, index, cpus: requestedCpus }) => ({
       list,
-      cpus: isAt(bearer, { list, index }) ? cpus : own,
+      cpus: isAt(bearer, { list, index }) ? cpus : requestedCpus,
     })),
     containers: [{ ...bearer, cpus: to }],
     bearer,
-    own: [],
+    plumblineResources: [],
     stated: answered ? { [COMPUTE]: cpus } : {},
     padding: cpus - launcherCpus(vmi).total,
     unpadded: why !== undefined && wantsWholeCores(metadata) ? UNPADDED[why] : undefined,

@@ -35,7 +35,7 @@ export function cpusOfOrdinary({ pod, resources, cluster, settings: { policy } }
       ? containers.map(({ list, index, cpus, to }) => ({ list, index, cpus: to === cpus ? undefined : to }))
       : [],
     bearer: containers.find(({ list }) => list === 'containers') ?? containers[0],
-    own: [PLACED_RESOURCE],
+    plumblineResources: [PLACED_RESOURCE],
     stated,
     padding: added > 0 ? added : paddingBefore(pod.metadata, stated, threadsPerCore),
     findings: [

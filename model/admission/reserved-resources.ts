@@ -1,5 +1,5 @@
 import { isNetworkResource } from '../kubelet/report.ts';
-import { type ContainerPlace, isAt } from '../launcher/containers.ts';
+import { type ContainerPath, isAt } from '../launcher/containers.ts';
 import { DECISION_ANNOTATION, PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../names.ts';
 import type { ContainerShape, PodShape } from '../shapes.ts';
 
@@ -11,7 +11,7 @@ const NOT_YOURS = ', which only Plumbline may set; remove it';
  */
 export function reservedRequest(
   pod: PodShape,
-  bearer?: ContainerPlace,
+  bearer?: ContainerPath,
   mayHave: readonly string[] = [],
 ): string | undefined {
   for (const list of ['containers', 'initContainers'] as const) {

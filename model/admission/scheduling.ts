@@ -11,19 +11,19 @@ export interface Scheduling {
   readonly findings: readonly Finding[];
 }
 
-const otherText = (own: string, schedulerName: string) =>
-  `${quote(own)} does not check kubelets, networks and DPUs unless it asks Plumbline's extender; remove it for ${schedulerName}`;
+const otherText = (podScheduler: string, schedulerName: string) =>
+  `${quote(podScheduler)} does not check kubelets, networks and DPUs unless it asks Plumbline's extender; remove it for ${schedulerName}`;
 
-/** @param own the pod's current schedulerName */
-export function schedulingOf(own: string | undefined, { schedulerName, away }: SchedulerFacts): Scheduling {
+/** @param podScheduler the pod's current schedulerName */
+export function schedulingOf(podScheduler: string | undefined, { schedulerName, away }: SchedulerFacts): Scheduling {
   if (schedulerName === '') return { set: undefined, findings: [] };
-  if (isOther(own, schedulerName)) {
-    const message = `The pod keeps its scheduler: ${otherText(own, schedulerName)}`;
+  if (isOther(podScheduler, schedulerName)) {
+    const message = `The pod keeps its scheduler: ${otherText(podScheduler, schedulerName)}`;
     const code = 'other-scheduler';
     return { set: undefined, findings: [{ severity: 'warning', code, reason: 'OtherScheduler', message }] };
   }
   return {
-    set: own === schedulerName ? undefined : schedulerName,
+    set: podScheduler === schedulerName ? undefined : schedulerName,
     findings: away === undefined ? [] : [notReady(schedulerName, away)],
   };
 }
@@ -34,13 +34,18 @@ export function lastingFindings({ findings }: Scheduling): readonly Finding[] {
 }
 
 /** Warnings for the owner of a VM about the scheduler in its template. */
-export function schedulerWarnings(own: string | undefined, schedulerName: string): string[] {
-  if (schedulerName === '' || !isOther(own, schedulerName)) return [];
-  return [`spec.schedulerName: ${otherText(own, schedulerName)}`];
+export function schedulerWarnings(templateScheduler: string | undefined, schedulerName: string): string[] {
+  if (schedulerName === '' || !isOther(templateScheduler, schedulerName)) return [];
+  return [`spec.schedulerName: ${otherText(templateScheduler, schedulerName)}`];
 }
 
-function isOther(own: string | undefined, schedulerName: string): own is string {
-  return own !== undefined && own !== '' && own !== DEFAULT_SCHEDULER && own !== schedulerName;
+function isOther(podScheduler: string | undefined, schedulerName: string): podScheduler is string {
+  return (
+    podScheduler !== undefined &&
+    podScheduler !== '' &&
+    podScheduler !== DEFAULT_SCHEDULER &&
+    podScheduler !== schedulerName
+  );
 }
 
 function notReady(schedulerName: string, away: string): Finding {

@@ -23,27 +23,32 @@ export type ConflistPlan =
   | { readonly kind: 'keep'; readonly problem: string | undefined };
 
 const EXTENSIONS = ['.conf', '.conflist', '.json'];
-const OWN: readonly string[] = Object.values(GATE_FILES);
+
+const GATE_FILE_NAMES: readonly string[] = Object.values(GATE_FILES);
+
 /** The last of the gate's own names: the runtime would choose a primary that sorts before it instead of the gate. */
-const LAST_OWN = GATE_FILES.plugin;
+const LAST_GATE_FILE_NAME = GATE_FILES.plugin;
 
 /** The file that a runtime would choose without the gate: the first name in byte order. */
 export function choosePrimary(files: readonly ConfFile[]): ConfFile | undefined {
   return files
-    .filter(({ name }) => !OWN.includes(name) && EXTENSIONS.some((extension) => name.endsWith(extension)))
+    .filter(({ name }) => !GATE_FILE_NAMES.includes(name) && EXTENSIONS.some((extension) => name.endsWith(extension)))
     .sort((a, b) => (a.name < b.name ? -1 : 1))[0];
 }
 
 /** If the primary cannot be read or gated, the gate's file stays: some tools do not replace files atomically. */
 export function planConflist(files: readonly ConfFile[]): ConflistPlan {
   const primary = choosePrimary(files);
-  const present = files.filter(({ name }) => OWN.includes(name)) as (ConfFile & { name: GateFile })[];
+  const present = files.filter(({ name }) => GATE_FILE_NAMES.includes(name)) as (ConfFile & { name: GateFile })[];
   if (primary === undefined) {
     const remove = present.map(({ name }) => name);
     return remove.length === 0 ? { kind: 'keep', problem: undefined } : { kind: 'remove', remove };
   }
-  if (primary.name < LAST_OWN) {
-    return { kind: 'keep', problem: `${primary.name} sorts before ${LAST_OWN}: the runtime bypasses the gate` };
+  if (primary.name < LAST_GATE_FILE_NAME) {
+    return {
+      kind: 'keep',
+      problem: `${primary.name} sorts before ${LAST_GATE_FILE_NAME}: the runtime bypasses the gate`,
+    };
   }
   if (primary.text === undefined)
     return { kind: 'keep', problem: `${primary.name} cannot be read: ${primary.fault ?? 'no content'}` };

@@ -23,13 +23,14 @@ export type RejectionReason = (typeof REASONS)[number] | 'KubeletHangs';
 /** Each has an Event with that reason. */
 export const REJECTIONS: readonly string[] = REASONS;
 
-/** Thrown only within the prediction. */
-export class Rejection extends Error {
+/** Thrown only within the prediction, of each node that does not fit: without a stack, which would cost most of it. */
+export class Rejection {
   readonly reason: RejectionReason;
+  readonly message: string;
 
   constructor(reason: RejectionReason, message: string) {
-    super(message);
     this.reason = reason;
+    this.message = message;
   }
 }
 

@@ -82,7 +82,7 @@ export const pagesText = (type: string, bytes: number): string =>
   `${bytesText(bytes)} of ${type.replace('hugepages-', '')} pages`;
 
 /** @param pages amounts as `pagesText`, with their NUMA nodes */
-export const takenText = (pages: readonly string[]): string =>
+export const takenPagesText = (pages: readonly string[]): string =>
   `${pages.join(' and ')} are taken by processes that did not reserve them`;
 
 /** Bytes in huge pages that the kernel has free on the whole node, of each type of which some are in use. */

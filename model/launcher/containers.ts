@@ -3,23 +3,23 @@ import { type Finding, ParseError } from '../errors.ts';
 import { integralCpus, milliValue, parseQuantity, wholeValue } from '../quantity.ts';
 import type { ContainerShape, PodShape } from '../shapes.ts';
 
-export interface ContainerPlace {
+export interface ContainerPath {
   readonly list: 'containers' | 'initContainers';
   readonly index: number;
 }
 
-/** Whether a place is the given one; false for an absent place. */
-export function isAt(place: ContainerPlace | undefined, { list, index }: ContainerPlace): boolean {
-  return place?.list === list && place.index === index;
+/** Whether a path is the given one; false for an absent path. */
+export function isAt(path: ContainerPath | undefined, { list, index }: ContainerPath): boolean {
+  return path?.list === list && path.index === index;
 }
 
-/** The container at a place, if it has a whole number of CPUs. */
-export function integralAt({ integral }: PodResources, place: ContainerPlace): IntegralContainer | undefined {
-  return integral.find((container) => isAt(place, container));
+/** The container at a path, if it has a whole number of CPUs. */
+export function integralAt({ integral }: PodResources, path: ContainerPath): IntegralContainer | undefined {
+  return integral.find((container) => isAt(path, container));
 }
 
 /** A container with a whole number of CPUs, exclusive if its pod is Guaranteed. */
-export interface IntegralContainer extends ContainerPlace {
+export interface IntegralContainer extends ContainerPath {
   readonly name: string;
   /** Whole CPUs, at least 1. */
   readonly cpus: number;

@@ -47,15 +47,15 @@ export function expandVmi<Vmi extends StartingVmi>(
   if (instancetype === undefined) return { ...vmi, metadata };
   const { cpu, memory, nodeSelector, gpus, hostDevices, ioThreadsPolicy, ioThreads } = instancetype;
   const { domain } = vmi.spec;
-  const own = domain.cpu;
+  const vmiCpu = domain.cpu;
   const expanded = {
     ...domain,
     cpu: {
-      ...own,
+      ...vmiCpu,
       ...topologyOf(cpu.guest, preference),
-      dedicatedCpuPlacement: cpu.dedicatedCPUPlacement ?? own?.dedicatedCpuPlacement,
-      isolateEmulatorThread: cpu.isolateEmulatorThread ?? own?.isolateEmulatorThread,
-      numa: cpu.numa ?? own?.numa,
+      dedicatedCpuPlacement: cpu.dedicatedCPUPlacement ?? vmiCpu?.dedicatedCpuPlacement,
+      isolateEmulatorThread: cpu.isolateEmulatorThread ?? vmiCpu?.isolateEmulatorThread,
+      numa: cpu.numa ?? vmiCpu?.numa,
     },
     memory: { ...domain.memory, guest: memory.guest, hugepages: memory.hugepages ?? domain.memory?.hugepages },
     devices: {

@@ -72,7 +72,7 @@ export function maskRefusals({ metadata, spec, vcpusUnknown }: MaskedTemplate): 
 }
 
 /** A launcher that would get exclusive CPUs: the kubelet then chooses, the mask cannot. @throws ParseError */
-export function maskWithOwnCpus(metadata: MetaShape): string[] {
+export function maskWithExclusiveCpus(metadata: MetaShape): string[] {
   if (maskRequestOf(metadata) === undefined) return [];
   return [
     `annotation ${CPU_MASK_ANNOTATION}: requests and limits of this launcher are equal and whole CPUs, so the kubelet gives it CPUs of its own and a mask cannot choose others; let CPU requests and limits differ, or remove the mask`,

@@ -146,12 +146,12 @@ function takeFragments(cell: CellPool, count: number): number[] | undefined {
 }
 
 function cellPool(cell: readonly LauncherHostCpu[], available: ReadonlySet<number>, threads: number): CellPool {
-  const seen = new Set<number>();
+  const visitedCpus = new Set<number>();
   const pool: CellPool = { full: [], fragments: [] };
   for (const { cpu, siblings } of cell) {
-    if (seen.has(cpu)) continue;
+    if (visitedCpus.has(cpu)) continue;
     const core = siblings.length === 0 ? [cpu] : siblings;
-    for (const thread of core) seen.add(thread);
+    for (const thread of core) visitedCpus.add(thread);
     const free = core.filter((thread) => available.has(thread));
     if (free.length >= threads) pool.full.push(free);
     else pool.fragments.push(...free);

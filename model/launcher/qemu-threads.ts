@@ -83,8 +83,8 @@ export function ioThreadPins({
     try {
       // A strict guest that is placed at all is placed in the same way.
       const pins = launcherPins({ cpuset: container, cells, guest, strict: false, ioThreads, emulator: emulator.size });
-      const isSeen = areEqual(pins.vcpus, vcpus) && pins.emulator.every((cpu) => emulator.has(cpu));
-      if (isSeen) answers.set(pins.ioThreads.join(), pins.ioThreads);
+      const matchesObservation = areEqual(pins.vcpus, vcpus) && pins.emulator.every((cpu) => emulator.has(cpu));
+      if (matchesObservation) answers.set(pins.ioThreads.join(), pins.ioThreads);
     } catch (error) {
       if (!(error instanceof LauncherPinError)) throw error;
     }

@@ -86,10 +86,10 @@ export function fitsLauncher(pod: PodShape, cpus: number | undefined, namespace:
   }
   const text = pod.metadata.annotations?.[NETWORKS_ANNOTATION];
   if (text === undefined) return true;
-  const own = new Set(
+  const vmiNetworks = new Set(
     (vmi.spec.networks ?? []).flatMap(({ multus }) =>
       multus ? [refText(parseRef(multus.networkName, namespace))] : [],
     ),
   );
-  return parseAttachments(text, namespace).every((attachment) => own.has(refText(attachment)));
+  return parseAttachments(text, namespace).every((attachment) => vmiNetworks.has(refText(attachment)));
 }

@@ -63,8 +63,8 @@ function isSame(a: NodeRequirement, b: NodeRequirement): boolean {
 export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
   const terms = requiredTerms(spec);
   if (terms === undefined) return spec;
-  const own = ownRequirements(terms);
-  const before = terms.map((term) => own.get(term) ?? term);
+  const originalTerms = originalTermsOf(terms);
+  const before = terms.map((term) => originalTerms.get(term) ?? term);
   if (before.every((term, i) => term === terms[i])) return spec;
   const { nodeSelector, tolerations } = spec;
   // A single term of Plumbline's stood for "any node"; a term that was empty before still matches nothing.
@@ -78,18 +78,18 @@ export function beforeSmtAffinity(spec: SelectingSpec): SelectingSpec {
 }
 
 /** Each as it was before: another term differs only in that it has the other alternative. */
-function ownRequirements(terms: readonly NodeTerm[]): ReadonlyMap<NodeTerm, NodeTerm> {
-  const own = terms.flatMap((term) => {
+function originalTermsOf(terms: readonly NodeTerm[]): ReadonlyMap<NodeTerm, NodeTerm> {
+  const smtTerms = terms.flatMap((term) => {
     const all = term.matchExpressions ?? [];
     return all.flatMap((requirement, at) => {
       const rest = { ...term, matchExpressions: without(all, at) };
-      return isOwn(requirement) ? [{ term, rest, key: requirement.key, text: termText(rest) }] : [];
+      return isSmtRequirement(requirement) ? [{ term, rest, key: requirement.key, text: termText(rest) }] : [];
     });
   });
   const keys = new Map<string, Set<string>>();
-  for (const { text, key } of own) keys.set(text, (keys.get(text) ?? new Set()).add(key));
+  for (const { text, key } of smtTerms) keys.set(text, (keys.get(text) ?? new Set()).add(key));
   const before = new Map<NodeTerm, NodeTerm>();
-  for (const { term, rest, text } of own.reverse()) if (keys.get(text)?.size === 2) before.set(term, rest);
+  for (const { term, rest, text } of smtTerms.reverse()) if (keys.get(text)?.size === 2) before.set(term, rest);
   return before;
 }
 
@@ -103,7 +103,7 @@ function termText({ matchExpressions, matchFields }: NodeTerm): string {
   return JSON.stringify([plain(matchExpressions), plain(matchFields)]);
 }
 
-function isOwn({ key, operator, values }: NodeRequirement): boolean {
+function isSmtRequirement({ key, operator, values }: NodeRequirement): boolean {
   if (operator !== 'NotIn') return false;
   return key === THREADS_PER_CORE_LABEL || (key === FULL_PCPUS_LABEL && (values ?? []).join() === 'true');
 }

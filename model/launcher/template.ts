@@ -114,17 +114,17 @@ export function misplacedAnnotations(outer: MetaShape, template: MetaShape, path
 }
 
 const PREFIX = 'plumbline.dev/';
-const OWN_ANNOTATIONS = TEMPLATE_ANNOTATIONS.filter((name) => name.startsWith(PREFIX));
+const VM_ANNOTATIONS = TEMPLATE_ANNOTATIONS.filter((name) => name.startsWith(PREFIX));
 /** Those that Plumbline itself writes, or reads on other objects. */
 const OTHER_ANNOTATIONS = [ALIGN_ANNOTATION, DECISION_ANNOTATION, PAUSED_START_ANNOTATION, PLACEMENT_ANNOTATION];
 const MAX_UNKNOWN_ANNOTATIONS = 5;
 
 /** A typing error has no effect. @param names of all annotations */
 export function unknownAnnotations(names: readonly string[]): readonly string[] {
-  const annotations = [...OWN_ANNOTATIONS, ...OTHER_ANNOTATIONS];
+  const annotations = [...VM_ANNOTATIONS, ...OTHER_ANNOTATIONS];
   const unknown = names.filter((name) => name.startsWith(PREFIX) && !annotations.includes(name));
   return unknown.slice(0, MAX_UNKNOWN_ANNOTATIONS).map((name) => {
-    return `annotation ${quote(name)} is unknown and has no effect: those of a VM are ${OWN_ANNOTATIONS.join(', ')}`;
+    return `annotation ${quote(name)} is unknown and has no effect: those of a VM are ${VM_ANNOTATIONS.join(', ')}`;
   });
 }
 

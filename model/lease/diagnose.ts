@@ -21,7 +21,7 @@ export interface DpuSighting {
   /** In order of time; empty if there is no lease. */
   readonly looks: readonly LeaseLook[];
   /** Running pods whose network is older than the DPU's last restart. */
-  readonly lost: readonly string[];
+  readonly podsWithoutNetwork: readonly string[];
   /** Networks that the DPU was asked to connect and has not connected. */
   readonly waiting: readonly (DpuConnection & { readonly pod: string })[];
 }
@@ -49,7 +49,10 @@ const MAX_WRITER_CHARACTERS = 80;
 const MAX_POD_CHARACTERS = 320;
 
 /** From observations over some time. @param lease its name */
-export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, lost, waiting }: DpuSighting): DpuDiagnosis {
+export function diagnoseDpu(
+  lease: string,
+  { node, uid, dpuHost, looks, podsWithoutNetwork, waiting }: DpuSighting,
+): DpuDiagnosis {
   const writers = renewalWriters(looks);
   const renewals = looks.filter(({ renewTime }, i) => i > 0 && renewTime !== looks[i - 1]?.renewTime).length;
   const last = looks.at(-1);
@@ -60,7 +63,7 @@ export function diagnoseDpu(lease: string, { node, uid, dpuHost, looks, lost, wa
     node,
     renewals,
     writers,
-    problems: [...problems, ...ofRestart(lease, last, lost), ...ofPods(waiting)],
+    problems: [...problems, ...ofRestart(lease, last, podsWithoutNetwork), ...ofPods(waiting)],
     notes: [...off, ...skew(last)],
   };
 }
@@ -70,11 +73,11 @@ function withoutLease(lease: string, dpuHost: boolean): string[] {
   return [`lease ${lease} does not exist; the agent on this host (--mode dpu-host) or OVN-Kubernetes creates it`];
 }
 
-interface Seen extends Pick<DpuSighting, 'node' | 'uid' | 'looks'>, Pick<DpuDiagnosis, 'writers' | 'renewals'> {
+interface LeaseHistory extends Pick<DpuSighting, 'node' | 'uid' | 'looks'>, Pick<DpuDiagnosis, 'writers' | 'renewals'> {
   readonly last: LeaseLook;
 }
 
-function ofLease(name: string, { node, uid, last, looks, writers, renewals }: Seen): string[] {
+function ofLease(name: string, { node, uid, last, looks, writers, renewals }: LeaseHistory): string[] {
   const problems: string[] = [];
   const duration = leaseSeconds(last.lease.spec?.leaseDurationSeconds);
   const released = isReleased(last.lease.spec);
@@ -113,12 +116,16 @@ export function isLongExpired({ at, lease, renewTime }: LeaseLook): boolean {
   return age > leaseSeconds(lease.spec?.leaseDurationSeconds) + NOTABLE_SKEW_SECONDS;
 }
 
-function ofRestart(name: string, last: LeaseLook | undefined, lost: DpuSighting['lost']): string[] {
+function ofRestart(
+  name: string,
+  last: LeaseLook | undefined,
+  podsWithoutNetwork: DpuSighting['podsWithoutNetwork'],
+): string[] {
   const restart = lastRestart(last?.lease);
-  if (restart === undefined || lost.length === 0) return [];
-  const pods = few(lost, MAX_NAMED_PODS, MAX_POD_CHARACTERS).join(', ');
+  if (restart === undefined || podsWithoutNetwork.length === 0) return [];
+  const pods = few(podsWithoutNetwork, MAX_NAMED_PODS, MAX_POD_CHARACTERS).join(', ');
   return [
-    `${countText(lost.length, 'pod has', 'pods have')} lost the network since ${restartText(restart)}: ${pods}; ` +
+    `${countText(podsWithoutNetwork.length, 'pod has', 'pods have')} lost the network since ${restartText(restart)}: ${pods}; ` +
       `migrate or restart them (--dpu-recovery migrate); if their networks work, remove ${DPU_RUN_ANNOTATION} from lease ${name}`,
   ];
 }

@@ -80,11 +80,11 @@ export function observeLease(
 
 /** @param now seconds of the monotonic clock, not before any reading */
 export function judgeLease(
-  seen: LeaseObservation,
+  observation: LeaseObservation,
   now: number,
   { duration, proof = 1 }: ObserverOptions,
 ): LeaseVerdict {
-  const { since, changedAt, changes, answeredAt } = seen;
+  const { since, changedAt, changes, answeredAt } = observation;
   const start = changedAt ?? since;
   if (start === undefined) return { state: 'unproven', age: undefined, until: undefined };
   const age = changedAt === undefined ? undefined : now - changedAt;

@@ -67,10 +67,10 @@ function faultsOf(lease: LeaseShape, form: LeaseForm): LeaseFault[] {
   const faults: LeaseFault[] = [];
   const owners = lease.metadata.ownerReferences ?? [];
   const [desiredOwner] = form.ownerReferences;
-  const own = owners.find(({ uid }) => uid === desiredOwner.uid);
+  const currentOwner = owners.find(({ uid }) => uid === desiredOwner.uid);
   if (owners.length === 0) faults.push('no-owner');
-  else if (own === undefined || owners.length > 1) faults.push('foreign-owner');
-  if (own !== undefined && !sameOwner(own, desiredOwner)) faults.push('owner-fields');
+  else if (currentOwner === undefined || owners.length > 1) faults.push('foreign-owner');
+  if (currentOwner !== undefined && !sameOwner(currentOwner, desiredOwner)) faults.push('owner-fields');
   if (lease.spec?.holderIdentity !== form.holderIdentity) faults.push('holder');
   if (lease.spec?.leaseDurationSeconds !== form.leaseDurationSeconds) faults.push('duration');
   return faults;

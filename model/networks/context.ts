@@ -45,16 +45,16 @@ export function parseBridgeMappings(
   text: string,
   ignored: (pair: string, why: 'maps nothing' | 'is the second for its physnet') => void = () => undefined,
 ): readonly BridgeMapping[] {
-  const seen = new Set<string>();
+  const mappedPhysnets = new Set<string>();
   return text.split(',').flatMap((pair) => {
     if (pair.trim() === '') return [];
     const colon = pair.indexOf(':');
     const physnet = pair.slice(0, colon).trim();
     const bridge = pair.slice(colon + 1).trim();
     if (colon < 0 || physnet === '' || bridge === '') ignored(pair, 'maps nothing');
-    else if (seen.has(physnet)) ignored(pair, 'is the second for its physnet');
+    else if (mappedPhysnets.has(physnet)) ignored(pair, 'is the second for its physnet');
     else {
-      seen.add(physnet);
+      mappedPhysnets.add(physnet);
       return [{ physnet, bridge }];
     }
     return [];

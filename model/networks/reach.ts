@@ -47,7 +47,7 @@ export function outOfReach(guest: Guest, located: readonly Located[], node: Node
 function apart(located: readonly Located[]): OutOfReach {
   return {
     reason: 'cannot-split',
-    text: `the kubelet cannot split the CPUs: ${places(located)}, and they have no common NUMA node`,
+    text: `the kubelet cannot split the CPUs: ${locationsText(located)}, and they have no common NUMA node`,
   };
 }
 
@@ -59,30 +59,30 @@ function tooLarge(
 ): OutOfReach | undefined {
   const room = roomOn(node, (cell) => shared.has(cell));
   if (cpus <= room) return undefined;
-  const text = `${places(located)}, where pods can have ${cpusText(room)} at most, and it requests ${cpus}`;
+  const text = `${locationsText(located)}, where pods can have ${cpusText(room)} at most, and it requests ${cpus}`;
   return { reason: 'larger-than-cells', text, excess: cpus - room };
 }
 
 function uncertain({ cpus }: Guest, located: readonly Located[], node: NodeRooms): OutOfReach | undefined {
   if (node.alignment === 'restricted' || node.alignment === 'single-numa-node') {
     const why = `topologyManagerPolicy ${node.alignment} refuses a pod with devices on different NUMA nodes`;
-    return { reason: 'cannot-split', text: `the kubelet cannot split the CPUs: ${places(located)}; ${why}` };
+    return { reason: 'cannot-split', text: `the kubelet cannot split the CPUs: ${locationsText(located)}; ${why}` };
   }
   const away = located.map(({ text, cells }) => ({ text, room: roomOn(node, (cell) => !cells.has(cell)) }));
   const widest = away.reduce((most, network) => (network.room > most.room ? network : most));
   if (cpus > widest.room) return undefined;
   const text =
-    `the kubelet may put all ${cpusText(cpus)} away from ${widest.text}: ${places(located)}; ` +
+    `the kubelet may put all ${cpusText(cpus)} away from ${widest.text}: ${locationsText(located)}; ` +
     `the guest needs more than ${cpusText(widest.room)} to be near all of them for certain`;
   return { reason: 'may-not-span', text };
 }
 
-const MAX_NAMED_PLACES = 4;
-const MAX_PLACE_CHARACTERS = 320;
+const MAX_NAMED_LOCATIONS = 4;
+const MAX_LOCATION_CHARACTERS = 320;
 
-function places(located: readonly Located[]): string {
+function locationsText(located: readonly Located[]): string {
   const texts = located.map(({ text, cells }) => `${text} is on ${numaNodesText(cells)}`);
-  return few(texts, MAX_NAMED_PLACES, MAX_PLACE_CHARACTERS).join(', ');
+  return few(texts, MAX_NAMED_LOCATIONS, MAX_LOCATION_CHARACTERS).join(', ');
 }
 
 function roomOn({ rooms }: NodeRooms, counts: (cell: number) => boolean): number {

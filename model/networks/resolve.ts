@@ -65,8 +65,11 @@ export function resolveNetworks(request: ResolveRequest): Resolution {
       networkClass.kind !== 'unknown' && !('warning' in networkClass && networkClass.warning !== undefined);
     const isPlain = isRead && facts?.refusal === undefined;
     if (isPlain && affinity === 'none') return resolved;
-    const seen = withShortNames(resolved);
-    findings.push(...networkFindings(seen, facts?.refusal), ...preferenceFindings(seen, located, exclusive));
+    const networkWithShortNames = withShortNames(resolved);
+    findings.push(
+      ...networkFindings(networkWithShortNames, facts?.refusal),
+      ...preferenceFindings(networkWithShortNames, located, exclusive),
+    );
     return resolved;
   });
   return { networks, missing: [...missing.values()], findings };

@@ -17,12 +17,12 @@ interface EveryOrder<T, S> {
 /** Equal items and equal states are tried once. Too many tries: false, because there is no promise without a check. */
 export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: EveryOrder<T, S>): boolean {
   const kinds = [...groupBy(items, keyOf).values()];
-  const seen = new Set<string>();
+  const visited = new Set<string>();
   let tries = 0;
 
   const search = (left: readonly number[], state: S): boolean => {
     const situation = `${left.join()} ${textOf(state)}`;
-    if (seen.has(situation)) return true;
+    if (visited.has(situation)) return true;
     for (let kind = 0; kind < kinds.length; kind++) {
       const count = left[kind] ?? 0;
       const next = kinds[kind]?.[count - 1];
@@ -31,7 +31,7 @@ export function fitsInEveryOrder<T, S>({ items, keyOf, start, admit, textOf }: E
       const after = admit(next, state);
       if (after === undefined || !search(left.with(kind, count - 1), after)) return false;
     }
-    seen.add(situation);
+    visited.add(situation);
     return true;
   };
   return search(

@@ -1,6 +1,6 @@
 import type { Kubelet } from '../kubelet/kubelet.ts';
 import type { KubeletState } from '../kubelet/state.ts';
-import { pagesText, takenText } from '../kubelet/usage.ts';
+import { pagesText, takenPagesText } from '../kubelet/usage.ts';
 import { bytesText } from '../quantity.ts';
 import type { PlacementNeeds } from './needs.ts';
 import { type Refusal, refusal } from './refusal.ts';
@@ -20,7 +20,7 @@ export function missingPages({ topology }: Kubelet, before: KubeletState, after:
     }
   }
   if (texts.length === 0) return undefined;
-  return refusal('pages-taken', takenText(texts));
+  return refusal('pages-taken', takenPagesText(texts));
 }
 
 /** The same for a node whose kubelet counts no pages: what the pods need together must be free by the kernel. */

@@ -22,7 +22,7 @@ import { givesTwice, type Refusal, refusal } from './refusal.ts';
 import { refusedByKubelet } from './refused-by-kubelet.ts';
 import { scoreOf } from './score.ts';
 
-type Placement =
+export type Placement =
   | {
       readonly outcome: 'admitted';
       /** If it admits the pods in flight first. */
@@ -59,7 +59,7 @@ export function placeOnFit(needs: PlacementNeeds, node: PlacementHost, assumed: 
   if (missing !== undefined) return { outcome: 'refused', refusal: missing };
   const afterOthers = admitAll(kubelet, state, others).state;
   const before = admitAll(kubelet, afterOthers, promised);
-  const verdict = judge(needs, node, kubelet, before.state);
+  const verdict = predictAdmission(needs, node, kubelet, before.state);
   if ('reason' in verdict) return { outcome: 'refused', refusal: verdict };
   const isBehind = before.refused && (others.length === 0 || admitAll(kubelet, state, promised).refused);
   const fitsAlways =
@@ -88,18 +88,18 @@ export function exclusiveCpus(containers: readonly ContainerPlacement[]): CpuSet
   return unionOf(containers.filter(({ kind }) => kind !== 'init').map(({ cpus }) => cpus));
 }
 
-interface Judged {
+interface PredictedAdmission {
   readonly admission: Extract<Admission, { admitted: true }>;
   readonly warnings: readonly string[];
 }
 
 /** Predicts the admission of a pod and compares the result with its promises. */
-export function judge(
+export function predictAdmission(
   needs: PlacementNeeds,
   node: PlacementHost,
   kubelet: Kubelet,
   state: KubeletState,
-): Judged | Refusal {
+): PredictedAdmission | Refusal {
   const admission = kubelet.admit(state, needs.request);
   if (!admission.admitted) return refusedByKubelet(needs, node, kubelet, state, admission);
   const lasting = admission.containers.filter(({ kind, cpus }) => kind !== 'init' && !cpus.isEmpty);
@@ -156,7 +156,7 @@ function anyOrder(
     keyOf: needsKey,
     start: state,
     admit(pod, before) {
-      const verdict = judge(pod, node, kubelet, before);
+      const verdict = predictAdmission(pod, node, kubelet, before);
       if ('reason' in verdict) return undefined;
       const { arbitrary } = verdict.admission;
       const isShared = alignsOrRefuses(node) && [...arbitrary].some((resource) => users(resource) > 1);
@@ -181,16 +181,19 @@ export function lostPlaces(
 ): ReadonlySet<string> {
   const { kubelet, state } = node;
   if ('unpredictable' in kubelet || !state || !alignsOrRefuses(node)) return NONE;
-  const lost = refusedInOrder(node, kubelet, state, pods);
-  if (lost.size === 0 || gone.size === 0) return lost;
+  const refusedPods = refusedInOrder(node, kubelet, state, pods);
+  if (refusedPods.size === 0 || gone.size === 0) return refusedPods;
   const after = withoutPods(node, gone);
-  const lostAfter = after.state ? refusedInOrder(after, kubelet, after.state, pods) : NONE;
-  return new Set([...lost].filter((uid) => lostAfter.has(uid)));
+  const refusedWithoutGone = after.state ? refusedInOrder(after, kubelet, after.state, pods) : NONE;
+  return new Set([...refusedPods].filter((uid) => refusedWithoutGone.has(uid)));
 }
+
 /** On the largest hosts each prediction takes milliseconds. Further ones follow when the report has the first. */
 const MAX_PREDICTED_PODS = 8;
+
 /** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
 const MAX_PREDICTED_PODS_OF_MANY_CELLS = 2;
+
 const MAX_CELLS_OF_MANY_PREDICTIONS = 4;
 
 function refusedInOrder(
@@ -205,7 +208,7 @@ function refusedInOrder(
   let state = start;
   for (const pod of pods.slice(0, most)) {
     if (start.assignments.has(pod.request.uid) || unpredictableFor(pod, node) !== undefined) continue;
-    const verdict = judge(pod, node, kubelet, state);
+    const verdict = predictAdmission(pod, node, kubelet, state);
     if ('reason' in verdict) refused.add(pod.request.uid);
     else state = verdict.admission.state;
   }

@@ -105,7 +105,7 @@ export function placementNeedsOf(pod: PodShape): PlacementNeeds {
   const preferences = parsePreferences(pod.metadata.annotations?.[PLACEMENT_ANNOTATION]);
   const shared = request.containers.every(({ cpus }) => cpus === 0);
   const networks = neededNetworks(devices, preferences);
-  const asks = networks.length > 0 || devices.includes(PLACED_RESOURCE) || asksForOwnCpus(pod);
+  const asks = networks.length > 0 || devices.includes(PLACED_RESOURCE) || asksForExclusiveCpus(pod);
   return {
     request,
     mask: shared && isLauncher(pod.metadata) ? maskRequestOf(pod.metadata) : undefined,
@@ -128,7 +128,7 @@ export function readableNeedsOf(pod: PodShape): PlacementNeeds | undefined {
 }
 
 /** Any other pod with whole CPUs is Guaranteed for other reasons. */
-function asksForOwnCpus({ metadata, spec }: PodShape): boolean {
+function asksForExclusiveCpus({ metadata, spec }: PodShape): boolean {
   const dedicated = DEDICATED_SELECTORS.some((label) => spec?.nodeSelector?.[label] === 'true');
   return (isLauncher(metadata) && dedicated) || wantsWholeCores(metadata) || asksForAlignment(metadata);
 }

@@ -173,8 +173,8 @@ function shortMemory(type: string, byCell: ByCell, bytes: number, { free, needed
   if (total < bytes) return `${amountText(type, bytes)} needed, ${amountText(type, total)} free`;
   const cells = cellsWith(free, needed);
   if (cells.length === 0 || cells.some((id) => (byCell.get(id) ?? 0) >= bytes)) return undefined;
-  const places = cells.map((id) => `${amountText(type, byCell.get(id) ?? 0)} free on NUMA node ${id}`);
-  return `${amountText(type, bytes)} needed, ${places.join(', ')}`;
+  const freeTexts = cells.map((id) => `${amountText(type, byCell.get(id) ?? 0)} free on NUMA node ${id}`);
+  return `${amountText(type, bytes)} needed, ${freeTexts.join(', ')}`;
 }
 
 /** Undefined if the resource has no limited devices. */

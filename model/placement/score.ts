@@ -60,10 +60,10 @@ function nicCpus(needs: PlacementNeeds, { host, networks }: PlacementHost): CpuS
   // A network on every NUMA node distinguishes none of them.
   const telling = all.filter((cells) => cells.size < host.cells.length);
   const nicCells = telling.reduce((sum, cells) => sum.union(cells), CpuSet.EMPTY);
-  const own = needs.networks
+  const affinityCells = needs.networks
     .filter(({ affinity }) => affinity !== 'none')
     .reduce((sum, need) => sum.union(cellsOfNetwork(networks, need) ?? CpuSet.EMPTY), CpuSet.EMPTY);
-  return cpusOfCells(host, nicCells.minus(own));
+  return cpusOfCells(host, nicCells.minus(affinityCells));
 }
 
 function brokenCores({ host }: PlacementHost, state: KubeletState, cpus: CpuSet): number {

@@ -63,7 +63,7 @@ export class CheckpointSource {
       this.#version = undefined;
       this.#text = undefined;
       const problem = `cannot read ${this.#file}: ${(error as Error).message}`;
-      this.#fail(problem, 'the kubelet writes it; check --kubelet-dir', at);
+      this.#fail(problem, 'the kubelet writes it; check the mount of its directory', at);
       return;
     }
     if (text === this.#text) return;

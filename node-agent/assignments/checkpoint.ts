@@ -12,7 +12,7 @@ export const MAX_CHECKPOINT_BYTES = 1024 * 1024;
 /** Maximum number of containers with exclusive CPUs: as many as a report can name. A node has a few hundred pods. */
 export const MAX_ENTRIES = 2048;
 
-const MAX_PLACE_CHARACTERS = 120;
+const MAX_LOCATION_CHARACTERS = 120;
 
 /** An object whose keys others choose: a record of zod drops the key `__proto__`. */
 export const byName = z
@@ -70,19 +70,19 @@ export function parseCheckpoint(text: string) {
 }
 
 /** A location consists of the file's own keys, which have any length. */
-const quoted = (where: string) => cut(where, MAX_PLACE_CHARACTERS);
+const quoted = (where: string) => cut(where, MAX_LOCATION_CHARACTERS);
 
 /** The fields of the file, or of its text `data`, which then replaces them. */
 function contentOf(file: unknown) {
   const data = isObject(file) ? file['data'] : undefined;
   const isEmbedded = typeof data === 'string' && data !== '';
   const fields = isEmbedded ? parseJson(data) : file;
-  const place = isEmbedded ? 'data.' : '';
-  for (const at of isEmbedded ? [file, fields] : [file]) if (isObject(at)) checkFields(at, at === file ? '' : place);
+  const prefix = isEmbedded ? 'data.' : '';
+  for (const at of isEmbedded ? [file, fields] : [file]) if (isObject(at)) checkFields(at, at === file ? '' : prefix);
   const result = content.safeParse(fields);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
-  const path = `${place}${issue?.path.join('.') ?? ''}`.replace(/\.$/, '');
+  const path = `${prefix}${issue?.path.join('.') ?? ''}`.replace(/\.$/, '');
   throw new CheckpointError(`unknown format at ${quoted(path || 'the top')}: ${issueText(issue?.message ?? '')}`);
 }
 
@@ -90,12 +90,12 @@ function contentOf(file: unknown) {
 const FIELDS: readonly string[] = [...Object.keys(content.shape), 'data', 'baselines'];
 
 /** A structure in another field may contain owners, without which their CPUs would look free. */
-function checkFields(fields: Readonly<Record<string, unknown>>, place: string): void {
+function checkFields(fields: Readonly<Record<string, unknown>>, prefix: string): void {
   for (const [name, value] of Object.entries(fields)) {
     const isStructure =
       typeof value === 'object' ? value !== null : typeof value === 'string' && /^\s*[[{]/.test(value);
     if (FIELDS.includes(name) || !isStructure) continue;
-    throw new CheckpointError(`unknown format at ${quoted(place + name)}: a field of a later version of the kubelet`);
+    throw new CheckpointError(`unknown format at ${quoted(prefix + name)}: a field of a later version of the kubelet`);
   }
 }
 
@@ -117,10 +117,10 @@ interface Written {
 
 function* containersOf(entries: ReadonlyMap<string, unknown>): Generator<Written> {
   for (const [podUID, containers] of entries) {
-    const place = `entries.${podUID}`;
-    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${quoted(place)}: it has no containers`);
+    const path = `entries.${podUID}`;
+    if (!isObject(containers)) throw new CheckpointError(`unknown format at ${quoted(path)}: it has no containers`);
     for (const [container, text] of Object.entries(containers)) {
-      const where = `${place}.${container}`;
+      const where = `${path}.${container}`;
       if (typeof text !== 'string') throw new CheckpointError(`unknown format at ${quoted(where)}: not a CPU set`);
       yield { podUID, container, text, where };
     }

@@ -73,8 +73,8 @@ export function holderOf(
   const ids = new Set(deviceIds);
   for (const { name: podName, namespace, containers } of pods) {
     for (const { name: container, devices, cpuIds } of containers) {
-      const own = devices.filter(({ resourceName }) => resourceName === resource);
-      if (own.some((device) => device.deviceIds.some((id) => ids.has(id)))) {
+      const devicesOfResource = devices.filter(({ resourceName }) => resourceName === resource);
+      if (devicesOfResource.some((device) => device.deviceIds.some((id) => ids.has(id)))) {
         return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
       }
     }

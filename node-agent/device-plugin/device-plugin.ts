@@ -35,7 +35,7 @@ export class DevicePlugin {
   /** Why a resource's registration was lost, until its server is stopped. */
   readonly #disconnected = new Map<string, string>();
   readonly #lossBackoff = new Backoff({ first: 0.2, most: 4 });
-  #lostAtSeconds = 0;
+  #disconnectedAtSeconds = 0;
   /** The run of the kubelet that the servers registered with; '' for none. */
   #served = '';
 
@@ -83,11 +83,11 @@ export class DevicePlugin {
     this.#served = generation;
     if (generation === '') {
       const missing = `${this.#kubeletSocket} does not exist`;
-      this.#problems.failed(missing, 'waiting for the kubelet; check --kubelet-dir');
+      this.#problems.failed(missing, 'waiting for the kubelet');
       return;
     }
     try {
-      await this.#stopLost(signal);
+      await this.#stopDisconnected(signal);
       await this.#serve(signal);
     } catch (error) {
       await this.#stop([...this.#servers.keys()]);
@@ -148,10 +148,10 @@ export class DevicePlugin {
   }
 
   /** Stops what was lost, so that the next `#serve` starts and registers it again. */
-  async #stopLost(signal: AbortSignal): Promise<void> {
+  async #stopDisconnected(signal: AbortSignal): Promise<void> {
     if (this.#disconnected.size === 0) return;
-    if (monotonicSeconds() - this.#lostAtSeconds > LASTING_SECONDS) this.#lossBackoff.reset();
-    this.#lostAtSeconds = monotonicSeconds();
+    if (monotonicSeconds() - this.#disconnectedAtSeconds > LASTING_SECONDS) this.#lossBackoff.reset();
+    this.#disconnectedAtSeconds = monotonicSeconds();
     await sleep(this.#lossBackoff.next(), signal);
     this.#deps.log.warn({ resources: Object.fromEntries(this.#disconnected) }, 'registration lost; registering again');
     await this.#stop([...this.#disconnected.keys()]);

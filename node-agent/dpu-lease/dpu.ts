@@ -85,7 +85,7 @@ export class DpuLease {
     const { client, lease, log } = this.#deps;
     if (this.#lease === undefined) {
       this.#lease = await readLease(client, lease, signal);
-      this.#renewals.seen(this.#lease.spec?.renewTime);
+      this.#renewals.continueAfter(this.#lease.spec?.renewTime);
     }
     const spec = { renewTime: this.#renewals.next() };
     const record = this.#changedRecord();

@@ -33,7 +33,7 @@ export interface DpuHealthDeps {
   /** The observation of an earlier process of this agent, on the same clock. Called once, when it is first needed. */
   readonly before?: () => LeaseObservation | undefined;
   /** Seconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 export interface DpuHealthReport extends DpuWord, LeaseVerdict {}
@@ -67,8 +67,8 @@ export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
 
   /** The verdict at the time of the call, not of the last read. */
   current(): DpuHealthReport {
-    const { lease, timing, now, whenUnknown } = this.#deps;
-    const verdict = judgeLease(this.observation(), now(), this.#options);
+    const { lease, timing, nowSeconds, whenUnknown } = this.#deps;
+    const verdict = judgeLease(this.observation(), nowSeconds(), this.#options);
     const reason = describeLease(verdict, {
       lease: lease.name,
       duration: timing.duration,
@@ -91,14 +91,14 @@ export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
 
   /** One read. @returns seconds until the next is due */
   async poll(signal: AbortSignal): Promise<number> {
-    const { timing, now } = this.#deps;
+    const { timing, nowSeconds } = this.#deps;
     this.#observe(await this.#read(signal));
     const report = this.current();
     const flipped = report.ready !== this.#lastReady;
     this.#lastReady = report.ready;
     this.notify(report, flipped);
     if (report.state !== 'alive') return Math.max(MIN_CHECK_SECONDS, Math.min(1, timing.duration / WAITING_SHARE));
-    const untilDeath = (report.until ?? Number.POSITIVE_INFINITY) - now();
+    const untilDeath = (report.until ?? Number.POSITIVE_INFINITY) - nowSeconds();
     return Math.max(MIN_CHECK_SECONDS, Math.min(observationPeriod(timing), untilDeath + MIN_CHECK_SECONDS));
   }
 
@@ -121,7 +121,7 @@ export class HostDpuHealth extends Listeners<Parameters<HealthListener>> {
   #observe(reading: LeaseReading): void {
     if (reading.kind === 'failed') return;
     const before = this.observation();
-    const now = this.#deps.now();
+    const now = this.#deps.nowSeconds();
     // A renewal between two reads may be as old as the previous read, so it counts from then.
     this.#observation = { ...observeLease(before, reading, this.#readBefore ?? now, this.#options), answeredAt: now };
     this.#readBefore = undefined;

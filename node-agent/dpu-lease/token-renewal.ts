@@ -24,7 +24,7 @@ export interface TokenRenewalDeps extends Pick<Services, 'client' | 'log' | 'met
   /** Milliseconds since the epoch. */
   readonly wallClock: () => number;
   /** Seconds of a monotonic clock. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
   /** For tests: seconds to wait. */
   readonly wait?: (seconds: number, signal: AbortSignal) => Promise<void>;
 }
@@ -85,18 +85,21 @@ export class TokenRenewal {
 
   /** Seconds until the token expires, and the remaining seconds at which it is replaced. */
   #validity(token: string, { issued, expires }: TokenClaims) {
-    const { now, wallClock } = this.#deps;
-    const own = this.#obtained;
-    if (own?.token === token)
-      return { left: own.lifetimeSeconds - (now() - own.atSeconds), least: own.lifetimeSeconds / 2 };
+    const { nowSeconds, wallClock } = this.#deps;
+    const obtainedToken = this.#obtained;
+    if (obtainedToken?.token === token)
+      return {
+        left: obtainedToken.lifetimeSeconds - (nowSeconds() - obtainedToken.atSeconds),
+        least: obtainedToken.lifetimeSeconds / 2,
+      };
     const clock = wallClock() / 1000;
     // A clock before the token's issue time cannot measure its age.
     return { left: clock < issued - CLOCK_SLACK_SECONDS ? 0 : expires - clock, least: TOKEN_LIFETIME_SECONDS / 2 };
   }
 
   async #renew({ namespace, account }: TokenClaims, signal: AbortSignal): Promise<ObtainedToken> {
-    const { client, tokenFile, log, now } = this.#deps;
-    const atSeconds = now();
+    const { client, tokenFile, log, nowSeconds } = this.#deps;
+    const atSeconds = nowSeconds();
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`;
     const body = {
       apiVersion: 'authentication.k8s.io/v1',

@@ -23,22 +23,22 @@ export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | ob
   const options = { uniqueKeys: false, prettyErrors: false, logLevel: 'error', lineCounter, ...reading } as const;
   const document = parseDocument(text, options);
   const [error] = document.errors;
-  if (error !== undefined) throw new Error(place(lineCounter, error.pos[0], error.message));
+  if (error !== undefined) throw new Error(withLocation(lineCounter, error.pos[0], error.message));
   visit(document, {
     Alias(_key, { source, range }, path) {
       if (path.some((node) => isNode(node) && 'anchor' in node && node.anchor === source)) {
-        throw new Error(place(lineCounter, range?.[0] ?? 0, `the anchor ${quote(source)} contains itself`));
+        throw new Error(withLocation(lineCounter, range?.[0] ?? 0, `the anchor ${quote(source)} contains itself`));
       }
     },
     Map(_key, { items }) {
-      const seen = new Set<unknown>();
+      const keys = new Set<unknown>();
       for (const { key } of items) {
         if (!isScalar(key)) continue;
-        if (seen.has(key.value)) {
+        if (keys.has(key.value)) {
           const why = `the key ${quote(String(key.value))} appears twice`;
-          throw new Error(place(lineCounter, key.range?.[0] ?? 0, why));
+          throw new Error(withLocation(lineCounter, key.range?.[0] ?? 0, why));
         }
-        seen.add(key.value);
+        keys.add(key.value);
       }
     },
   });
@@ -49,7 +49,7 @@ export function parseBoundedYaml(text: string, reading: typeof KUBELET_YAML | ob
   }
 }
 
-function place(lines: LineCounter, offset: number, why: string): string {
+function withLocation(lines: LineCounter, offset: number, why: string): string {
   const { line, col } = lines.linePos(offset);
   return `${cut(why.split('\n', 1)[0] ?? '', MAX_REASON_CHARACTERS)} at line ${line}, column ${col}`;
 }

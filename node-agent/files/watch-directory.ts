@@ -63,8 +63,8 @@ class WatchedDirectory {
     else this.#closeParent();
     const absent = (performance.now() - this.#absentSince) / 1000;
     const absentPeriod = ABSENT_CHECK_SECONDS.find((period) => period <= absent / 5) ?? FIRST_ABSENT_CHECK_SECONDS;
-    const isSeen = this.#watch !== undefined || (this.#parent !== undefined && absent > CHECK_SECONDS);
-    this.#checkIn(isSeen ? CHECK_SECONDS : absentPeriod);
+    const isWatched = this.#watch !== undefined || (this.#parent !== undefined && absent > CHECK_SECONDS);
+    this.#checkIn(isWatched ? CHECK_SECONDS : absentPeriod);
     if (mayHaveChanged) this.#options.onChange(undefined);
   }
 

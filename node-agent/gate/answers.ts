@@ -148,8 +148,8 @@ function deviceInConf(text: string): boolean {
   // The shim has already accepted it as JSON. Text that only the shim's parser accepts contains no device.
   const conf = parseJson(text);
   if (!isObject(conf)) return false;
-  const places = [conf, conf['runtimeConfig'], conf['delegate']].filter(isObject);
-  return places.some(({ deviceID }) => typeof deviceID === 'string' && deviceID !== '');
+  const configObjects = [conf, conf['runtimeConfig'], conf['delegate']].filter(isObject);
+  return configObjects.some(({ deviceID }) => typeof deviceID === 'string' && deviceID !== '');
 }
 
 /** Seconds for the kubelet's list. Including the 2 s of a vacate, the shim waits 2.5 s. */

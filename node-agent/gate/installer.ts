@@ -17,12 +17,12 @@ const MIN_WRITE_INTERVAL_SECONDS = 1;
 /** Bytes. The shim has 40 kB. */
 const MAX_SHIM_BYTES = 16 * 1024 * 1024;
 
-export interface GatePlaces {
+export interface GateDirectories {
   readonly binDir: string;
   readonly confDir: string;
 }
 
-interface InstallerDeps extends GatePlaces, Pick<Services, 'log' | 'metrics'> {
+interface InstallerDeps extends GateDirectories, Pick<Services, 'log' | 'metrics'> {
   readonly shim: string;
   /** Seconds between two writes; default 1. */
   readonly pace?: number;
@@ -91,8 +91,8 @@ export class GateInstaller {
     }
     if (problem === undefined) this.#problems.recovered();
     else this.#problems.failed(problem, 'gate incomplete: new pods may start without it');
-    const inPlace = problem === undefined && ownFiles(confDir).some((path) => existsSync(path));
-    metrics.gateInstalled.set(inPlace ? 1 : 0);
+    const isInstalled = problem === undefined && gateConfFiles(confDir).some((path) => existsSync(path));
+    metrics.gateInstalled.set(isInstalled ? 1 : 0);
     return undefined;
   }
 
@@ -120,10 +120,10 @@ export interface GateRemoval {
 /** Disables the gate: removes its configuration and state. @returns the paths that existed @throws a system error */
 export function removeGate({ confDir, state, binDir }: GateRemoval): string[] {
   const shim = binDir === undefined ? [] : [join(binDir, GATE_PLUGIN)];
-  return [...ownFiles(confDir), state, ...shim].filter((path) => removeFile(path));
+  return [...gateConfFiles(confDir), state, ...shim].filter((path) => removeFile(path));
 }
 
-function ownFiles(confDir: string): string[] {
+function gateConfFiles(confDir: string): string[] {
   return Object.values(GATE_FILES).map((name) => join(confDir, name));
 }
 
@@ -132,8 +132,10 @@ function readConfFiles(directory: string): ConfFile[] {
   const entries = unlessMissing(() => readdirSync(directory, { withFileTypes: true })) ?? [];
   const names = entries.filter((entry) => !entry.isDirectory()).map(({ name }) => name);
   const primary = choosePrimary(names.map((name) => ({ name, text: undefined })))?.name;
-  const own: readonly string[] = Object.values(GATE_FILES);
-  return names.filter((name) => name === primary || own.includes(name)).map((name) => readConfFile(directory, name));
+  const gateFileNames: readonly string[] = Object.values(GATE_FILES);
+  return names
+    .filter((name) => name === primary || gateFileNames.includes(name))
+    .map((name) => readConfFile(directory, name));
 }
 
 function readConfFile(directory: string, name: string): ConfFile {

@@ -24,7 +24,7 @@ export class ProtocolError extends Error {}
 interface Head {
   readonly verb: Verb;
   /** Offsets of the environment, of the configuration and of the end. */
-  readonly places: readonly [environment: number, conf: number, end: number];
+  readonly offsets: readonly [environment: number, conf: number, end: number];
 }
 
 /** Reads one request in pieces. It copies each byte once, and keeps nothing of a request that is too long. */
@@ -45,7 +45,7 @@ export class QuestionReader {
     if (this.#head === undefined) this.#readHead(Buffer.concat([this.#bytes, chunk]));
     else this.#length += chunk.copy(this.#bytes, this.#length);
     if (this.#head === undefined || this.#length < this.#bytes.length) return undefined;
-    const [environment, conf, end] = this.#head.places;
+    const [environment, conf, end] = this.#head.offsets;
     return {
       verb: this.#head.verb,
       environment: variables(this.#bytes.toString('utf8', environment, conf)),
@@ -55,7 +55,7 @@ export class QuestionReader {
 
   #readHead(received: Buffer): void {
     this.#head = readHead(received);
-    this.#bytes = this.#head === undefined ? received : Buffer.allocUnsafe(this.#head.places[2]);
+    this.#bytes = this.#head === undefined ? received : Buffer.allocUnsafe(this.#head.offsets[2]);
     this.#length = this.#head === undefined ? received.length : received.copy(this.#bytes);
   }
 }
@@ -75,7 +75,7 @@ function readHead(bytes: Buffer): Head | undefined {
     throw new ProtocolError('the request is too long');
   const start = newline + 1;
   const conf = start + environmentBytes;
-  return { verb, places: [start, conf, conf + confBytes] };
+  return { verb, offsets: [start, conf, conf + confBytes] };
 }
 
 /** Reads `NAME=value` entries that end with a NUL; entries without `=` are skipped. */

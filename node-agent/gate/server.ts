@@ -75,7 +75,7 @@ export class GateServer {
     const onError = (error: Error) =>
       this.#acceptProblems.failed(error, 'closed a gate connection; the CNI plugin uses the state file');
     try {
-      const own = await placeSocket(socketPath, async (path) => {
+      const gateSocket = await placeSocket(socketPath, async (path) => {
         await new Promise<void>((resolve, reject) => {
           server.once('error', reject);
           server.listen(path, () => {
@@ -87,11 +87,11 @@ export class GateServer {
       });
       const removed = new AbortController();
       await underSignals([signal, removed.signal], undefined, async (either) => {
-        const check = () => own.isInPlace() || removed.abort();
+        const check = () => gateSocket.isInPlace() || removed.abort();
         watchDirectory({ path: dirname(socketPath), signal: either, onChange: check, log: this.#deps.log });
         await untilAborted(either);
       });
-      own.remove();
+      gateSocket.remove();
     } finally {
       server.close();
     }

@@ -24,10 +24,10 @@ export interface HostFacts extends KubeletHost {
 /** @throws SysfsError, HostError or ParseError if the host cannot be described, for example while a CPU goes offline */
 export async function readHostFacts(sysfsRoot: string): Promise<HostFacts> {
   const sysfs = await readSysfs(sysfsRoot);
-  const seen = describe(sysfs);
-  const cells = seen.host.cells.map(({ id }) => id);
+  const description = describe(sysfs);
+  const cells = description.host.cells.map(({ id }) => id);
   return {
-    ...seen,
+    ...description,
     sysfs,
     memory: await readMemory(sysfsRoot, cells),
     isolated: await readIsolated(sysfsRoot),

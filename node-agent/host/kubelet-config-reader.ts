@@ -157,17 +157,17 @@ async function readHost(sources: KubeletConfigSources, root: string): Promise<Ho
     problem = `the kubelet's process: ${(error as Error).message}; ${REMEDY}`;
   }
   /** The kubelet's path, as the agent sees it. */
-  const seen = (path: string | undefined): string | undefined => {
+  const agentPath = (path: string | undefined): string | undefined => {
     const below = flags && path !== undefined ? relative(flags.rootDir, path) : '..';
     return below.startsWith('..') ? path : join(kubeletDir, below);
   };
   const isStated = sources.config !== undefined || sources.configDir !== undefined;
-  const config = sources.config ?? seen(flags?.config);
+  const config = sources.config ?? agentPath(flags?.config);
   const isK3s = !isStated && flags === undefined && kubelet?.program.startsWith('k3s') === true;
-  const configDir = sources.configDir ?? seen(flags?.configDir) ?? (isK3s ? K3S_CONFIG_DIR : undefined);
+  const configDir = sources.configDir ?? agentPath(flags?.configDir) ?? (isK3s ? K3S_CONFIG_DIR : undefined);
   const readBefore = flags === undefined ? undefined : kubelet?.listensSince;
   const locate = (settings: unknown) => {
-    const { certificates, ...at } = servingOf(settings, seen(flags?.certDir) ?? join(kubeletDir, 'pki'));
+    const { certificates, ...at } = servingOf(settings, agentPath(flags?.certDir) ?? join(kubeletDir, 'pki'));
     return { ...at, certificates: certificates.map((file) => join(root, file)) };
   };
   try {

@@ -96,10 +96,10 @@ export class Interference {
       const name = guest?.launcher.vmi.name ?? owner.name?.podName;
       if (namespace === undefined || name === undefined) continue;
       const labels = { namespace, name };
-      const { interrupts, runDelay, own } = account.totals;
+      const { interrupts, runDelay, nonVcpuTime } = account.totals;
       if (interrupts !== undefined) vmInterrupts.inc(labels, interrupts);
       if (runDelay !== undefined) vmRunDelay.inc(labels, runDelay);
-      if (own !== undefined) vmOwnThreads.inc(labels, own);
+      if (nonVcpuTime !== undefined) vmOwnThreads.inc(labels, nonVcpuTime);
       if (account.share !== undefined) vmStolenShare.set(labels, account.share);
     }
   }

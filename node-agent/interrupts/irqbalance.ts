@@ -11,7 +11,7 @@ export interface IrqbalanceDeps {
   readonly rundir: string;
   readonly originals: Originals;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 const DEADLINE_MILLISECONDS = 2000;
@@ -43,7 +43,7 @@ export class Irqbalance {
 
   /** Whether it may still move interrupts to CPUs that it should leave out. */
   get isSettling(): boolean {
-    return this.#deps.now() < this.#settlesAt;
+    return this.#deps.nowSeconds() < this.#settlesAt;
   }
 
   /** Whether it listens. */
@@ -59,20 +59,20 @@ export class Irqbalance {
   async reconcile(owned: CpuSet): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    const { rundir, now } = this.#deps;
+    const { rundir, nowSeconds } = this.#deps;
     try {
       await this.#reconcile(owned);
       this.#problem = undefined;
     } catch (error) {
       this.#problem = `irqbalance does not answer in ${rundir}: ${errorText(error)}`;
-      this.#checkAt = now() + CHECK_SECONDS;
+      this.#checkAt = nowSeconds() + CHECK_SECONDS;
     } finally {
       this.#isBusy = false;
     }
   }
 
   async #reconcile(owned: CpuSet): Promise<void> {
-    const { files, rundir, originals, now } = this.#deps;
+    const { files, rundir, originals, nowSeconds } = this.#deps;
     const socket = files.list(rundir).find((name) => /^irqbalance\d+\.sock$/.test(name));
     const isSame = socket === this.#socket && owned.equals(this.#owned);
     this.#socket = socket;
@@ -81,18 +81,18 @@ export class Irqbalance {
       if (owned.isEmpty && originals.value?.irqbalance !== undefined) originals.change({ irqbalance: undefined });
       return;
     }
-    if (!isSame || now() >= this.#checkAt) await this.#exchange(socket, owned);
+    if (!isSame || nowSeconds() >= this.#checkAt) await this.#exchange(socket, owned);
   }
 
   async #exchange(socket: string, owned: CpuSet): Promise<void> {
-    const { originals, now } = this.#deps;
+    const { originals, nowSeconds } = this.#deps;
     const setup = await this.#ask(socket, 'setup');
     const period = Number(/\bSLEEP (\d+)/.exec(setup)?.[1] ?? DEFAULT_PERIOD_SECONDS);
     const mask = /\bBANNED ([\da-f,]+)/i.exec(setup)?.[1];
     if (mask === undefined) throw new PlumblineError('irqbalance', 'its answer names no banned CPUs');
     const banned = CpuSet.fromMask(mask);
     const saved = originals.value?.irqbalance;
-    this.#checkAt = now() + CHECK_SECONDS;
+    this.#checkAt = nowSeconds() + CHECK_SECONDS;
     // After a restart it has its own setting again, unless it took the agent's from its environment.
     const isOurs = saved !== undefined && (banned.equals(saved.sent) || (saved.socket === socket && this.isSettling));
     if (owned.isEmpty) {
@@ -105,7 +105,7 @@ export class Irqbalance {
     if (banned.equals(sent) && saved?.sent.equals(sent) === true) return;
     originals.change({ irqbalance: { socket, before, sent } });
     await this.#ask(socket, `settings cpus ${sent}`);
-    this.#settlesAt = now() + 2 * period + 1;
+    this.#settlesAt = nowSeconds() + 2 * period + 1;
     this.#checkAt = Math.min(this.#checkAt, this.#settlesAt);
   }
 

@@ -40,7 +40,7 @@ export interface MeterDeps {
   readonly tree: Pick<CgroupTree, 'container' | 'processes'>;
   readonly guests: () => readonly Guest[];
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** Maximum bytes: 4 MB with 256 CPUs and 1,500 interrupts. */
@@ -80,7 +80,7 @@ export class InterruptMeter {
   }
 
   read(owners: readonly CpuOwner[]): void {
-    const { procRoot, guests, now } = this.#deps;
+    const { procRoot, guests, nowSeconds } = this.#deps;
     if (owners.length === 0) {
       this.#vms = new Map();
       this.#problems = [];
@@ -100,7 +100,7 @@ export class InterruptMeter {
     const groups = owners.map(({ cpus }) => cpus);
     const sources = [...sourceCounts(read('interrupts'), groups), ...sourceCounts(read('softirqs'), groups)];
     const seconds = interruptSeconds(read('stat'), groups);
-    const at = now();
+    const at = nowSeconds();
     const guestOf = new Map(guests().map((guest) => [guest.launcher.uid, guest]));
     const vms = owners.map((owner, i): [string, MeasuredVm] => {
       const guest = guestOf.get(owner.podUID);
@@ -160,24 +160,24 @@ export class InterruptMeter {
     return containerId === undefined || uid === undefined ? undefined : this.#deps.tree.container(uid, containerId);
   }
 
-  #threads(guest: Guest | undefined): Pick<VmReading, 'runDelay' | 'own'> {
+  #threads(guest: Guest | undefined): Pick<VmReading, 'runDelay' | 'nonVcpuTime'> {
     const { pid, threads = [] } = guest ?? {};
-    if (pid === undefined) return { runDelay: undefined, own: undefined };
+    if (pid === undefined) return { runDelay: undefined, nonVcpuTime: undefined };
     const runDelay = new Map<number, number>();
-    const own = new Map<number, number>();
+    const nonVcpuTime = new Map<number, number>();
     for (const { tid, role } of threads) {
       const times = this.#schedstat(`${pid}/task/${tid}`);
       if (times === undefined) continue;
       if (role.kind === 'vcpu') runDelay.set(tid, times.delay);
-      else own.set(tid, times.run);
+      else nonVcpuTime.set(tid, times.run);
     }
     // Before Linux 6.4, vhost's workers are kernel threads in the cgroup of the VM.
     for (const worker of this.#vhostWorkers(guest, pid)) {
       const times = this.#schedstat(`${worker}`);
-      if (times !== undefined) own.set(worker, times.run);
+      if (times !== undefined) nonVcpuTime.set(worker, times.run);
     }
     const isKnown = runDelay.size > 0;
-    return { runDelay: isKnown ? runDelay : undefined, own: isKnown ? own : undefined };
+    return { runDelay: isKnown ? runDelay : undefined, nonVcpuTime: isKnown ? nonVcpuTime : undefined };
   }
 
   /** Seconds on a CPU, and waiting for one. Source: Documentation/scheduler/sched-stats.rst of the kernel. */

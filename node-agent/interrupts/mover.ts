@@ -9,7 +9,7 @@ export interface MoverDeps {
   readonly originals: Originals;
   readonly metrics: AgentMetrics;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
   /** Called when another process keeps setting a knob. */
   readonly onForeign: (knob: Knob) => void;
 }
@@ -109,7 +109,7 @@ export class Mover {
   }
 
   #isForeign({ foreignUntil }: Entry): boolean {
-    return foreignUntil > this.#deps.now();
+    return foreignUntil > this.#deps.nowSeconds();
   }
 
   #entryOf(knob: Knob, cpus: Cpus, isExpected: boolean, parents: ReadonlyMap<string, Entry>): Entry {
@@ -134,13 +134,13 @@ export class Mover {
   }
 
   #displaced(entry: Entry): void {
-    const { metrics, now, onForeign } = this.#deps;
+    const { metrics, nowSeconds, onForeign } = this.#deps;
     metrics.interruptsDisplaced.inc({ kind: entry.knob.kind });
-    if (now() - entry.displacedAt <= REPEAT_SECONDS) {
-      entry.foreignUntil = now() + HANDS_OFF_SECONDS;
+    if (nowSeconds() - entry.displacedAt <= REPEAT_SECONDS) {
+      entry.foreignUntil = nowSeconds() + HANDS_OFF_SECONDS;
       onForeign(entry.knob);
     }
-    entry.displacedAt = now();
+    entry.displacedAt = nowSeconds();
   }
 
   /** A knob that this agent has not seen: an earlier one may have set it. */
@@ -157,7 +157,7 @@ export class Mover {
   }
 
   #isDue({ desired, written, target, original, retryAt }: Entry): boolean {
-    if (desired === undefined || retryAt > this.#deps.now()) return false;
+    if (desired === undefined || retryAt > this.#deps.nowSeconds()) return false;
     return !desired.equals(target ?? written ?? original);
   }
 
@@ -188,7 +188,7 @@ export class Mover {
     entry.refused = error;
     this.#deps.metrics.interruptWrites.inc({ kind: knob.kind, outcome: error ?? 'written' });
     if (error !== undefined) {
-      entry.retryAt = this.#deps.now() + (TRANSIENT.has(error) ? 0 : RETRY_SECONDS);
+      entry.retryAt = this.#deps.nowSeconds() + (TRANSIENT.has(error) ? 0 : RETRY_SECONDS);
       return false;
     }
     entry.knob = { ...knob, current: knob.read() ?? value };

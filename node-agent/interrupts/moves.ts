@@ -36,7 +36,7 @@ interface InterruptMovesDeps extends KnobDeps, ManagersDeps, Omit<Services, 'cli
   /** CPUs of poll mode drivers and of isolcpus. */
   readonly quiet: () => CpuSet;
   /** Monotonic seconds. */
-  readonly now: () => number;
+  readonly nowSeconds: () => number;
 }
 
 /** No event reports that a driver has set a mask. */
@@ -112,16 +112,17 @@ export class InterruptMoves {
 
   /** Returns when what can be moved has left the CPUs; at once unless it moves. @throws Error after 2 s */
   async vacate(cpus: CpuSet, signal?: AbortSignal): Promise<void> {
-    const { isMoving, now } = this.#deps;
+    const { isMoving, nowSeconds } = this.#deps;
     if (!isMoving || cpus.isEmpty) return;
     this.#keepClear(cpus);
-    const until = now() + VACATE_DEADLINE_SECONDS;
+    const until = nowSeconds() + VACATE_DEADLINE_SECONDS;
     while (this.#guard !== undefined) {
       this.#passOrFail(this.#guard);
       const staying = this.#mover.staying(cpus);
       if (staying.length === 0) return;
       const names = few(staying, MAX_NAMED, MAX_NAME_CHARACTERS).join(', ');
-      if (now() >= until) throw new PlumblineError('vacate', `interrupts do not leave CPUs ${cpus.brief}: ${names}`);
+      if (nowSeconds() >= until)
+        throw new PlumblineError('vacate', `interrupts do not leave CPUs ${cpus.brief}: ${names}`);
       await sleep(VACATE_POLL_SECONDS, signal);
     }
   }
@@ -168,15 +169,15 @@ export class InterruptMoves {
   }
 
   #pass(): void {
-    const { isMoving, originals, irqbalance, now, log } = this.#deps;
+    const { isMoving, originals, irqbalance, nowSeconds, log } = this.#deps;
     const avoided = isMoving ? this.#toAvoid() : CpuSet.EMPTY;
     const isNew = !avoided.equals(this.#avoided);
     this.#avoided = avoided;
     if (avoided.isEmpty && originals.isEmpty) return;
     const cpus = this.#cpus(avoided);
-    if (isNew || now() >= this.#searchAt) this.#searched = this.#search();
+    if (isNew || nowSeconds() >= this.#searchAt) this.#searched = this.#search();
     else this.#searched = this.#searched.flatMap(readAgain);
-    const isExpected = now() < this.#expectedUntil || irqbalance.isSettling;
+    const isExpected = nowSeconds() < this.#expectedUntil || irqbalance.isSettling;
     const all = this.#withInterrupts(this.#searched);
     const written = this.#mover.pass(all, cpus, { leave: this.#findManagers(), isExpected, isDryRun: false });
     if (written > 0) log.info({ avoided, written }, 'moved work of the kernel');
@@ -187,7 +188,7 @@ export class InterruptMoves {
   }
 
   #search(): Knob[] {
-    this.#searchAt = this.#deps.now() + SEARCH_SECONDS;
+    this.#searchAt = this.#deps.nowSeconds() + SEARCH_SECONDS;
     return [...workqueueKnobs(this.#deps), ...this.#rps.scan(), ...this.#kthreads.scan()];
   }
 
@@ -201,7 +202,7 @@ export class InterruptMoves {
     const isHotplug = this.#online?.equals(online) === false;
     this.#online = online;
     if (isHotplug) {
-      this.#expectedUntil = this.#deps.now() + HOTPLUG_SECONDS;
+      this.#expectedUntil = this.#deps.nowSeconds() + HOTPLUG_SECONDS;
       this.#searchAt = 0;
     }
     const { quiet, cells } = this.#deps;
@@ -209,7 +210,7 @@ export class InterruptMoves {
   }
 
   #findManagers(): ReadonlySet<KnobKind> {
-    const now = this.#deps.now();
+    const now = this.#deps.nowSeconds();
     if (now >= this.#managersAt) {
       this.#managersAt = now + MANAGERS_SECONDS;
       this.#managers = findManagers(this.#deps);
@@ -222,19 +223,19 @@ export class InterruptMoves {
    * this one knows all owners.
    */
   #toAvoid(): CpuSet {
-    const { assignments, originals, now } = this.#deps;
+    const { assignments, originals, nowSeconds } = this.#deps;
     const { owned, free } = assignments.view();
     const released = this.#ownedInView.minus(owned);
     this.#ownedInView = owned;
     if (!released.isEmpty) this.#keepClear(released);
-    this.#clear = this.#clear.filter(({ until }) => until > now());
+    this.#clear = this.#clear.filter(({ until }) => until > nowSeconds());
     const saved = free === undefined ? [...(originals.value?.knobs.values() ?? [])] : [];
     const cleared = saved.map(({ original, written }) => original.minus(written.at(-1) ?? original));
     return unionOf([owned, ...this.#clear.map(({ cpus }) => cpus), ...cleared]);
   }
 
   #keepClear(cpus: CpuSet): void {
-    this.#clear = [...this.#clear, { cpus, until: this.#deps.now() + CLEAR_SECONDS }];
+    this.#clear = [...this.#clear, { cpus, until: this.#deps.nowSeconds() + CLEAR_SECONDS }];
   }
 
   #problems(): string[] {
@@ -242,7 +243,8 @@ export class InterruptMoves {
     const isSilent = !irqbalance.isPresent && this.#managers.some(({ name }) => name === IRQBALANCE);
     const problems = [
       isSilent && 'irqbalance has no socket: what it moves to owned CPUs is moved back, within 2 s each time',
-      originals.problem && `nothing is moved until the originals can be saved; check --state-dir: ${originals.problem}`,
+      originals.problem &&
+        `nothing is moved until the originals can be saved; check /var/lib/plumbline: ${originals.problem}`,
       irqbalance.problem,
       ...this.#fullCells(),
     ];
@@ -260,12 +262,12 @@ export class InterruptMoves {
   }
 
   #report(): void {
-    const { metrics, now } = this.#deps;
+    const { metrics, nowSeconds } = this.#deps;
     const problems = this.#problems();
     if (problems.length === 0) this.#problemLog.recovered();
     else this.#problemLog.failed(problems.join('; '), 'work of the kernel stays on owned CPUs');
-    if (now() < this.#metricsAt) return;
-    this.#metricsAt = now() + METRICS_SECONDS;
+    if (nowSeconds() < this.#metricsAt) return;
+    this.#metricsAt = nowSeconds() + METRICS_SECONDS;
     metrics.interruptItems.reset();
     for (const { kind, state } of this.#mover.items()) metrics.interruptItems.inc({ kind, state });
   }

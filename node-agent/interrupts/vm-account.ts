@@ -12,7 +12,7 @@ export interface VmReading {
   readonly quality: Quality;
   /** Seconds since the start of each thread, by thread id; undefined while QEMU's threads are unknown. */
   readonly runDelay: ReadonlyMap<number, number> | undefined;
-  readonly own: ReadonlyMap<number, number> | undefined;
+  readonly nonVcpuTime: ReadonlyMap<number, number> | undefined;
   /** Since boot, by the id of the source. */
   readonly counts: ReadonlyMap<string, number>;
 }
@@ -21,7 +21,7 @@ export interface VmReading {
 interface Amounts {
   readonly interrupts: number | undefined;
   readonly runDelay: number | undefined;
-  readonly own: number | undefined;
+  readonly nonVcpuTime: number | undefined;
 }
 
 interface Totals extends Amounts {
@@ -48,7 +48,7 @@ export class VmAccount {
   readonly #quality: Quality;
   readonly #start: Totals;
   readonly #runDelay = new ThreadTotal();
-  readonly #own = new ThreadTotal();
+  readonly #nonVcpuTime = new ThreadTotal();
   #window: readonly Totals[] = [];
   #history: readonly (number | null)[] = [];
 
@@ -57,7 +57,7 @@ export class VmAccount {
     this.#quality = first.quality;
     // The kernel counts for this VM alone if it is exact, otherwise since boot.
     const interrupts = first.quality === 'exact' ? 0 : first.interrupts;
-    this.#start = { at: first.at, interrupts, runDelay: 0, own: 0, counts: first.counts };
+    this.#start = { at: first.at, interrupts, runDelay: 0, nonVcpuTime: 0, counts: first.counts };
     this.add(first);
   }
 
@@ -65,9 +65,9 @@ export class VmAccount {
     return this.#cpus.equals(cpus) && this.#quality === quality;
   }
 
-  add({ at, interrupts, runDelay, own, counts }: VmReading): void {
+  add({ at, interrupts, runDelay, nonVcpuTime, counts }: VmReading): void {
     const before = this.#window.at(-1);
-    const times = { runDelay: this.#runDelay.add(runDelay), own: this.#own.add(own) };
+    const times = { runDelay: this.#runDelay.add(runDelay), nonVcpuTime: this.#nonVcpuTime.add(nonVcpuTime) };
     const recent = this.#window.filter((old) => at - old.at <= WINDOW_SECONDS);
     this.#window = [...recent, { at, interrupts, ...times, counts }];
     if (before === undefined) return;
@@ -105,8 +105,8 @@ export class VmAccount {
     return {
       cpus: this.#cpus.toString(),
       quality: this.#quality,
-      lastMinute: this.#window.length < 2 ? null : this.#takenSince(this.#first),
-      sinceStart: this.#takenSince(this.#start),
+      lastMinute: this.#window.length < 2 ? null : this.#disturbanceSince(this.#first),
+      sinceStart: this.#disturbanceSince(this.#start),
       share: rounded(this.share),
       history: this.#history.map((share) => rounded(share ?? undefined)),
     };
@@ -120,15 +120,15 @@ export class VmAccount {
     return this.#window.at(-1) ?? this.#start;
   }
 
-  #takenSince(before: Totals): DisturbedVm['sinceStart'] {
-    const { interrupts, runDelay, own } = between(before, this.#last);
+  #disturbanceSince(before: Totals): DisturbedVm['sinceStart'] {
+    const { interrupts, runDelay, nonVcpuTime } = between(before, this.#last);
     const isSampled = this.#quality === 'softirqs-sampled' && interrupts !== undefined;
     return {
       seconds: rounded(this.#last.at - before.at) ?? 0,
       interrupts: rounded(interrupts),
       interruptsError: rounded(isSampled ? samplingError(interrupts) : undefined),
       runDelay: rounded(runDelay),
-      own: rounded(own),
+      own: rounded(nonVcpuTime),
     };
   }
 
@@ -144,7 +144,7 @@ function between(before: Totals, after: Totals): Amounts {
   return {
     interrupts: difference(before.interrupts, after.interrupts),
     runDelay: difference(before.runDelay, after.runDelay),
-    own: difference(before.own, after.own),
+    nonVcpuTime: difference(before.nonVcpuTime, after.nonVcpuTime),
   };
 }
 

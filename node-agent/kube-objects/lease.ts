@@ -108,9 +108,9 @@ export class Renewals {
   }
 
   /** Continues after a renewTime that was read, for a restarted process. */
-  seen(renewTime: string | null | undefined): void {
-    const seen = parseMicroTime(renewTime ?? '');
-    if (seen !== undefined && seen > (parseMicroTime(this.#last ?? '') ?? 0n)) this.#last = renewTime;
+  continueAfter(renewTime: string | null | undefined): void {
+    const readTime = parseMicroTime(renewTime ?? '');
+    if (readTime !== undefined && readTime > (parseMicroTime(this.#last ?? '') ?? 0n)) this.#last = renewTime;
   }
 
   next(): string {

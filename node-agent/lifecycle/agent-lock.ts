@@ -14,7 +14,7 @@ const UNUSABLE_RETRY_SECONDS = 10;
 const FLAGS = constants.O_WRONLY | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
 /** `elsewhere`: another agent has it. `unusable`: the file or its directory fails, so it is unknown who works here. */
-type LockMode = 'elsewhere' | 'unusable' | 'own';
+type LockMode = 'elsewhere' | 'unusable' | 'held';
 
 /**
  * Lets one agent at a time work on a node. Two would replace each other's sockets and undo each other's masks. The
@@ -65,7 +65,7 @@ export class AgentLock {
   /** Never rejects. An agent that began to work without the lock continues, even if another one has it meanwhile. */
   async #takeLater(): Promise<void> {
     const { signal } = this.#released;
-    while (this.#mode !== 'own' && !signal.aborted) {
+    while (this.#mode !== 'held' && !signal.aborted) {
       await sleep(UNUSABLE_RETRY_SECONDS, signal).catch(() => undefined);
       if (!signal.aborted) this.#try();
     }
@@ -76,9 +76,9 @@ export class AgentLock {
     try {
       mkdirSync(dirname(this.#path), { recursive: true });
       this.#file ??= openSync(this.#path, FLAGS, 0o600);
-      const isOwn = tryLockFile(this.#file);
-      this.#mode = isOwn ? 'own' : 'elsewhere';
-      this.#problem = isOwn
+      const hasLock = tryLockFile(this.#file);
+      this.#mode = hasLock ? 'held' : 'elsewhere';
+      this.#problem = hasLock
         ? undefined
         : `another agent runs on this node: process ${lockHolder(this.#file)} has locked ${this.#path}`;
     } catch (error) {

@@ -63,11 +63,11 @@ interface NetworkSources {
 /** Combines the operator's map with the discovered networks, and lists what is missing or differs. */
 export function combineNetworks(sources: NetworkSources): NetworksView {
   const { host, map, discovered, pmdCpus, switchFaults, switchProblem } = sources;
-  const { override, fault, isLastGood: isKept } = map;
+  const { override, fault, isLastGood } = map;
   const problems: NetworksView['problems'][number][] = [];
-  const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isKept) : undefined;
+  const mapFault = fault?.reason === 'InvalidMap' ? mapFaultText(fault.message, isLastGood) : undefined;
   // Without the map it is unknown which of the discovered networks to override.
-  if (fault !== undefined && !isKept) {
+  if (fault !== undefined && !isLastGood) {
     const problem = { reason: fault.reason, message: cut(fault.message, MAX_TEXT_CHARACTERS) };
     return { ...UNKNOWN_NETWORKS, pmdCpus, problems: [problem], mapFault };
   }
@@ -99,8 +99,8 @@ export function combineNetworks(sources: NetworkSources): NetworksView {
   };
 }
 
-function mapFaultText(message: string, isKept: boolean): string {
-  const then = isKept ? 'the last good map stays in use' : 'there is no earlier map, so no network is reported';
+function mapFaultText(message: string, isLastGood: boolean): string {
+  const then = isLastGood ? 'the last good map stays in use' : 'there is no earlier map, so no network is reported';
   return `${cut(message, MAX_TEXT_CHARACTERS)}; ${then}`;
 }
 
@@ -140,9 +140,9 @@ function withResourceNames(networks: NodeNetworks, problems: NetworksView['probl
 
 function describeDrift({ physnet, mapped, discovered }: Drift): string {
   const what = physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
-  const place = (cells: CpuSet) => (cells.isEmpty ? 'no NUMA node in particular' : `NUMA node ${cells}`);
-  const there = discovered === undefined ? 'was not found here' : `was found on ${place(discovered)}`;
-  return `${what}: the map says ${place(mapped)}, it ${there}`;
+  const cellsText = (cells: CpuSet) => (cells.isEmpty ? 'no NUMA node in particular' : `NUMA node ${cells}`);
+  const there = discovered === undefined ? 'was not found here' : `was found on ${cellsText(discovered)}`;
+  return `${what}: the map says ${cellsText(mapped)}, it ${there}`;
 }
 
 /** Polled networks on a NUMA node without a polling CPU: their packets cross NUMA nodes, wherever the VM's CPUs are. */

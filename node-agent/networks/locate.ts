@@ -46,17 +46,17 @@ export function locateNetworks(config: SwitchConfig, parts: LocateParts): Discov
     const what = network === undefined ? 'the tunnel' : `physnet ${network}`;
     if (uplinks.length > 0 && uplinks.every(({ up }) => up === false)) down.add(network);
     if (uplinks.some((uplink) => uplink.polled)) polled.add(network);
-    const virtual = uplinks.filter(({ place }) => place.kind !== 'hardware').map(({ name }) => name);
+    const virtual = uplinks.filter(({ location }) => location.kind !== 'hardware').map(({ name }) => name);
     if (virtual.length > 0) {
       const names = few(virtual, MAX_NAMED_DEVICES, MAX_NAME_CHARACTERS).join(', ');
       doubts.push({ network, text: `${what}: no NIC is behind ${names}, so the network map must state its NUMA node` });
     }
-    const unknown = uplinks.flatMap(({ place }) => place.unknown);
+    const unknown = uplinks.flatMap(({ location }) => location.unknown);
     if (unknown.length > 0) {
       const text = `${what}: the kernel does not know the NUMA node of ${few(unknown, MAX_NAMED_DEVICES, MAX_NAME_CHARACTERS).join(', ')}`;
       doubts.push({ network, text });
     }
-    const cells = unionOf(uplinks.map(({ place }) => place.cells));
+    const cells = unionOf(uplinks.map(({ location }) => location.cells));
     const foreign = cells.minus(parts.cells);
     if (!foreign.isEmpty) doubts.push({ network, text: `${what} is on NUMA node ${foreign}, which has no CPUs` });
     return cells.intersect(parts.cells);

@@ -48,7 +48,7 @@ export function switchConfig(tables: Tables): SwitchConfig {
   const otherConfig = mapOf(root['other_config']);
   const bridges = new Map<string, SwitchBridge>();
   const problems: string[] = [];
-  const seen = new Set<string>();
+  const visitedRows = new Set<string>();
   let userspace = false;
   for (const bridge of rowsOf(tables, 'Bridge').values()) {
     userspace ||= textOf(bridge['datapath_type']) === 'netdev';
@@ -56,7 +56,7 @@ export function switchConfig(tables: Tables): SwitchConfig {
       problems.push(`the switch has more than ${MAX_BRIDGES} bridges; the rest is ignored`);
       break;
     }
-    bridges.set(textOf(bridge['name']), bridgeOf(tables, bridge, seen, problems));
+    bridges.set(textOf(bridge['name']), bridgeOf(tables, bridge, visitedRows, problems));
   }
   const polls = userspace || !['', 'false'].includes(otherConfig.get('dpdk-init') ?? '');
   return {
@@ -73,12 +73,12 @@ const UPLINK_KINDS: ReadonlyMap<string, SwitchInterface['kind']> = new Map([
   ['dpdk', 'dpdk'],
 ]);
 
-/** @param seen rows already read: the number of rows bounds the work, whatever the lists contain */
-function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: string[]): SwitchBridge {
+/** @param visitedRows rows already read: the number of rows bounds the work, whatever the lists contain */
+function bridgeOf(tables: Tables, bridge: Row, visitedRows: Set<string>, problems: string[]): SwitchBridge {
   const internal = new Set<string>();
   const patches = new Map<string, string>();
   const interfaces: SwitchInterface[] = [];
-  for (const row of interfaceRows(tables, bridge, seen)) {
+  for (const row of interfaceRows(tables, bridge, visitedRows)) {
     const type = textOf(row['type']);
     const name = textOf(row['name']);
     if (name.length > MAX_NAME_CHARACTERS) continue;
@@ -93,10 +93,10 @@ function bridgeOf(tables: Tables, bridge: Row, seen: Set<string>, problems: stri
   return { internal, patches, interfaces: interfaces.slice(0, MAX_PORTS) };
 }
 
-function* interfaceRows(tables: Tables, bridge: Row, seen: Set<string>): Generator<Row> {
+function* interfaceRows(tables: Tables, bridge: Row, visitedRows: Set<string>): Generator<Row> {
   const rowOf = (table: string, id: unknown): Row | undefined => {
-    const row = seen.has(String(id)) ? undefined : rowsOf(tables, table).get(String(id));
-    if (row !== undefined) seen.add(String(id));
+    const row = visitedRows.has(String(id)) ? undefined : rowsOf(tables, table).get(String(id));
+    if (row !== undefined) visitedRows.add(String(id));
     return row;
   };
   for (const portId of setOf(bridge['ports'])) {

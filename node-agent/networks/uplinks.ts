@@ -2,17 +2,17 @@ import {
   hasCarrier,
   interfacesByIndex,
   isGuestSide,
-  type NicPlace,
+  locateNic,
+  locatePci,
+  type NicLocation,
   neighborsOf,
-  placeOfNic,
-  placeOfPci,
 } from '../../hardware/nic-cells.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import type { SwitchBridge, SwitchConfig, SwitchInterface } from './switch-config.ts';
 
 export interface Uplink {
   readonly name: string;
-  readonly place: NicPlace;
+  readonly location: NicLocation;
   readonly up: boolean | undefined;
   readonly polled: boolean;
 }
@@ -36,7 +36,7 @@ export class UplinkSearch {
   readonly #sources: UplinkSources;
   readonly #bridgeOfPort = new Map<string, string>();
   /** Read once for each bridge, however many physnets use it: every port costs several reads of sysfs. */
-  readonly #ownUplinks = new Map<string, readonly Uplink[]>();
+  readonly #uplinksOfBridge = new Map<string, readonly Uplink[]>();
   readonly #results = new Map<string, readonly Uplink[]>();
   #byIndex: ReadonlyMap<string, string> | undefined;
 
@@ -69,7 +69,7 @@ export class UplinkSearch {
     const bridge = this.#sources.config.bridges.get(name);
     if (bridge === undefined || visited.has(`bridge ${name}`)) return [];
     visited.add(`bridge ${name}`);
-    const hardware = this.#readUplinks(name).filter(({ place }) => place.kind === 'hardware');
+    const hardware = this.#readUplinks(name).filter(({ location }) => location.kind === 'hardware');
     if (hardware.length > 0) return hardware;
     const peers = [...bridge.patches.values()].map((peer) => this.#bridgeOfPort.get(peer) ?? '');
     const ports = [...bridge.interfaces.map((port) => port.name), ...[...bridge.internal].slice(0, MAX_INTERNAL_PORTS)];
@@ -82,7 +82,7 @@ export class UplinkSearch {
   #nicsOfInterface(name: string, visited: Set<string>): Uplink[] {
     if (visited.has(name)) return [];
     const uplink = this.#kernelUplink(name, undefined);
-    if (uplink.place.kind === 'hardware') {
+    if (uplink.location.kind === 'hardware') {
       visited.add(name);
       return [uplink];
     }
@@ -105,8 +105,8 @@ export class UplinkSearch {
 
   /** The ports of a bridge that are not of guests. If any is hardware, those that are not are left out. */
   #readUplinks(bridge: string): readonly Uplink[] {
-    const uplinks = this.#ownUplinks.get(bridge) ?? this.#portsOf(this.#sources.config.bridges.get(bridge));
-    this.#ownUplinks.set(bridge, uplinks);
+    const uplinks = this.#uplinksOfBridge.get(bridge) ?? this.#portsOf(this.#sources.config.bridges.get(bridge));
+    this.#uplinksOfBridge.set(bridge, uplinks);
     return uplinks;
   }
 
@@ -116,21 +116,21 @@ export class UplinkSearch {
         const isGuest = isGuestSide(this.#sources.sysfsRoot, port.name);
         return isGuest ? [] : [{ ...this.#kernelUplink(port.name, port.linkUp), polled: port.kind === 'afxdp' }];
       }
-      const place = placeOfDpdkPort(port, this.#sources.sysfsRoot);
-      return place === undefined ? [] : [{ name: port.name, place, up: port.linkUp, polled: true }];
+      const location = locateDpdkPort(port, this.#sources.sysfsRoot);
+      return location === undefined ? [] : [{ name: port.name, location, up: port.linkUp, polled: true }];
     });
-    const hardware = uplinks.filter(({ place }) => place.kind === 'hardware');
+    const hardware = uplinks.filter(({ location }) => location.kind === 'hardware');
     return hardware.length > 0 ? hardware : uplinks;
   }
 
   /** Uses the switch's link state, which is newer than the discovery, or else the kernel's. */
   #kernelUplink(name: string, linkUp: boolean | undefined): Uplink {
     const { sysfsRoot, carriers } = this.#sources;
-    const place = placeOfNic(sysfsRoot, name);
-    if (linkUp !== undefined) return { name, place, up: linkUp, polled: false };
+    const location = locateNic(sysfsRoot, name);
+    if (linkUp !== undefined) return { name, location, up: linkUp, polled: false };
     const up = hasCarrier(sysfsRoot, name);
     carriers.set(name, up);
-    return { name, place, up, polled: false };
+    return { name, location, up, polled: false };
   }
 }
 
@@ -141,18 +141,18 @@ const PCI_ADDRESS = /^(?:([0-9a-f]{4}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i;
  * interface of an AF_XDP or AF_PACKET device), or else by what DPDK reports. Undefined for a representor: a guest's
  * port.
  */
-function placeOfDpdkPort({ name, devargs = '', numaId }: SwitchInterface, root: string): NicPlace | undefined {
+function locateDpdkPort({ name, devargs = '', numaId }: SwitchInterface, root: string): NicLocation | undefined {
   const options = devargs.split(',').map((option) => option.trim());
   if (options.some((option) => option.startsWith('representor='))) return undefined;
-  const places = options.flatMap((option): NicPlace[] => {
+  const locations = options.flatMap((option): NicLocation[] => {
     const [key = '', value] = option.split('=');
-    if (key === 'iface' && value !== undefined) return [placeOfNic(root, value)];
+    if (key === 'iface' && value !== undefined) return [locateNic(root, value)];
     const isMember = key === 'slave' || key === 'member';
     const [, domain = '0000', rest] = PCI_ADDRESS.exec((isMember ? value : option) ?? '') ?? [];
-    return rest === undefined ? [] : [placeOfPci(root, `${domain}:${rest}`.toLowerCase())];
+    return rest === undefined ? [] : [locatePci(root, `${domain}:${rest}`.toLowerCase())];
   });
-  const cells = unionOf(places.map((place) => place.cells));
-  const unknown = places.flatMap((place) => place.unknown);
+  const cells = unionOf(locations.map((location) => location.cells));
+  const unknown = locations.flatMap((location) => location.unknown);
   if (!cells.isEmpty) return { kind: 'hardware', cells, unknown };
   if (numaId !== undefined) return { kind: 'hardware', cells: CpuSet.of([numaId]), unknown: [] };
   return { kind: 'hardware', cells: CpuSet.EMPTY, unknown: [name] };

@@ -64,8 +64,8 @@ export class DaemonFinder {
   }
 
   /** Whether the pidfiles are unchanged since the last search, at one call each. It does not check the processes. */
-  isAsFound(): boolean {
-    return this.#lookups.every((lookup) => lookup.isAsFound());
+  isUnchanged(): boolean {
+    return this.#lookups.every((lookup) => lookup.isUnchanged());
   }
 }
 
@@ -91,7 +91,7 @@ class PidfileLookup {
     this.#recorded = recorded;
   }
 
-  isAsFound(): boolean {
+  isUnchanged(): boolean {
     return this.#isSamePidfile(statOf(this.#file));
   }
 
@@ -158,7 +158,7 @@ function readPidfile(file: string, name: OvsDaemonName): { daemon: OvsProcess; p
   } catch (error) {
     const { code: cause, message: why } = error as NodeJS.ErrnoException;
     const code = cause === 'ENOENT' ? 'absent' : 'unreadable';
-    const hint = cause === undefined ? '' : '; is the daemon running (--ovs-rundir)?';
+    const hint = cause === undefined ? '' : '; is the daemon running?';
     return { name, code, message: `${cause === undefined ? '' : `${file}: `}${why}${hint}` };
   }
   if (holder !== undefined && holder > 0) {

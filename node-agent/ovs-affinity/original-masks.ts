@@ -18,6 +18,6 @@ export function originalMaskOf(
   tid: number,
   startOf: (tid: number) => number | undefined,
 ): CpuSet {
-  const own = odd.find((thread) => thread.tid === tid);
-  return own !== undefined && startOf(tid) === own.start ? own.cpus : main;
+  const threadMask = odd.find((thread) => thread.tid === tid);
+  return threadMask !== undefined && startOf(tid) === threadMask.start ? threadMask.cpus : main;
 }

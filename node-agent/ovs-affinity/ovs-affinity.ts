@@ -145,7 +145,7 @@ export class OvsAffinity {
         ...(sources.claims === undefined ? [] : [{ name: 'CDI', problem: sources.claims }]),
         {
           name: 'cgroups',
-          problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found (--cgroup-root)',
+          problem: targets.readsContainers ? null : 'the kubelet’s cgroups are not found',
         },
       ],
       processes: processes.map(({ name, role, pid, threads }) => ({
@@ -193,7 +193,7 @@ export class OvsAffinity {
     this.#reporting.unknown(this.#targets.heldBack);
     const isOver = this.#yields && this.#contention.mode !== 'contended';
     if (!isOver && !this.#targets.isDue() && this.#switch.isAsLeft()) return;
-    this.#switch.seeMachine();
+    this.#switch.refreshMachine();
     this.#pass(performance.now());
   }
 
@@ -216,7 +216,7 @@ export class OvsAffinity {
     this.#secondRestore.cancel();
     log.info({ enablerFile }, 'Starting OVS daemon CPU pinning');
     events.enabled(enablerFile);
-    this.#switch.seeMachine();
+    this.#switch.refreshMachine();
     this.#pass(performance.now(), true);
   }
 

@@ -96,7 +96,7 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
     return this.#machine;
   }
 
-  seeMachine(): boolean {
+  refreshMachine(): boolean {
     const before = this.#machine;
     this.#machine = this.#readMachine();
     return !this.#machine.equals(before);
@@ -148,16 +148,16 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
       return { moved: 0, displaced: 0, problems: [...unmanaged, ...unsaved, nowhereToGo(target.only)] };
     let results = this.#pass(target, snapshot);
     // A CPU that has gone offline since looks like one that the kernel withholds.
-    if (results.some(isTroubled) && this.seeMachine()) results = this.#pass(target);
+    if (results.some(isTroubled) && this.refreshMachine()) results = this.#pass(target);
     // A daemon that has ended its start has other original masks.
     const problems = [...unmanaged, ...this.#savedMasks.save(this.#processAffinities)];
     const isSameMachine = this.#machine.equals(this.#passedOn);
     this.#passedOn = this.#machine;
     if (!isSameMachine) results = results.map((result) => ({ ...result, displaced: 0 }));
     for (const name of new Set(this.#processAffinities.map(({ process }) => process.name))) {
-      const own = results.filter(({ process }) => process.name === name);
-      recordThreads(this.#metrics, name, own);
-      problems.push(...refusals(name, own));
+      const daemonResults = results.filter(({ process }) => process.name === name);
+      recordThreads(this.#metrics, name, daemonResults);
+      problems.push(...refusals(name, daemonResults));
     }
     const { moved, displaced } = sumOf(results);
     return { moved, displaced, problems };
@@ -172,7 +172,7 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
 
   /** Whether the daemons, their saved masks and a sixth of the threads, in turns, are as the last pass left them. */
   isAsLeft(): boolean {
-    if (this.#unreadable !== undefined || !this.#finder.isAsFound() || !this.#savedMasks.isProblemReported)
+    if (this.#unreadable !== undefined || !this.#finder.isUnchanged() || !this.#savedMasks.isProblemReported)
       return false;
     return this.#processAffinities.every((processAffinity) => processAffinity.isAsLeft());
   }
@@ -199,8 +199,8 @@ export class OvsProcesses implements VirtualSwitch<OvsSnapshot> {
     return this.#restored(results, problems);
   }
 
-  #restored(results: readonly ProcessResult[], lost: readonly AffinityProblem[]): SwitchResult {
-    const problems = [...lost, ...results.flatMap((result) => refusals(result.process.name, [result]))];
+  #restored(results: readonly ProcessResult[], recallProblems: readonly AffinityProblem[]): SwitchResult {
+    const problems = [...recallProblems, ...results.flatMap((result) => refusals(result.process.name, [result]))];
     const { moved, displaced } = sumOf(results);
     return { moved, displaced, problems };
   }

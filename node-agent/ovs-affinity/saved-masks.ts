@@ -69,7 +69,7 @@ export class SavedMasks {
       maxBytes: MAX_MASKS_BYTES,
       format: (processes) => formatted(deps.bootId, processes),
       parse: (text) => parsed(deps.bootId, text),
-      merge: (saved, seen) => saved ?? seen,
+      merge: (saved, current) => saved ?? current,
       onLoaded: () => this.#loaded(),
       log: deps.log,
     });
@@ -178,8 +178,8 @@ export class SavedMasks {
     if (problem === undefined) return problems;
     const text =
       mode === 'unread'
-        ? `the threads’ original masks are unknown until their file can be read; check --state-dir: ${problem}`
-        : `cannot save the threads’ original masks, so a killed agent would not restore them; check --state-dir: ${problem}`;
+        ? `the threads’ original masks are unknown until their file can be read; check /var/lib/plumbline: ${problem}`
+        : `cannot save the threads’ original masks, so a killed agent would not restore them; check /var/lib/plumbline: ${problem}`;
     return [...problems, { cause: 'masks-file', text }];
   }
 }
@@ -190,8 +190,8 @@ function savedMasksOf(
   processAffinities: readonly ProcessAffinity[],
   saved: readonly SavedProcess[],
 ): OriginalMasks | undefined {
-  const own = saved.find(({ pid, start }) => pid === process.pid && start === process.start);
-  if (own !== undefined || process.role === 'monitor') return own?.originalMasks;
+  const savedProcess = saved.find(({ pid, start }) => pid === process.pid && start === process.start);
+  if (savedProcess !== undefined || process.role === 'monitor') return savedProcess?.originalMasks;
   const monitor = processAffinities.find(
     (processAffinity) => processAffinity.process.name === process.name && processAffinity.process.role === 'monitor',
   );

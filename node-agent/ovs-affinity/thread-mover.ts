@@ -125,14 +125,14 @@ export class DaemonStart {
   readonly #pid: number;
   readonly #threadMover: ThreadMover;
   readonly #nowSeconds: () => number;
-  readonly #firstSeen: number;
+  readonly #firstObserved: number;
   #isOver = false;
 
   constructor(pid: number, threadMover: ThreadMover, nowSeconds: () => number) {
     this.#pid = pid;
     this.#threadMover = threadMover;
     this.#nowSeconds = nowSeconds;
-    this.#firstSeen = nowSeconds();
+    this.#firstObserved = nowSeconds();
   }
 
   /** @returns from the remembered masks, those after the start */
@@ -142,7 +142,7 @@ export class DaemonStart {
     const mask = this.#threadMover.current(this.#pid);
     if (mask === undefined || mask.equals(left) || !masks.main.isSubsetOf(mask)) return masks;
     this.#isOver = true;
-    if (this.#nowSeconds() - this.#firstSeen > START_SECONDS) return masks;
+    if (this.#nowSeconds() - this.#firstObserved > START_SECONDS) return masks;
     this.#threadMover.observe(this.#pid);
     return mask.equals(masks.main) ? masks : { ...masks, main: mask };
   }
@@ -174,18 +174,18 @@ export class PmdFinder {
 
   /** @throws UnreadableError */
   find(tids: readonly number[]): ReadonlySet<number> {
-    const seen = this.#observed;
+    const entries = this.#observed;
     const alive = new Set(tids);
-    for (const tid of seen.keys()) if (!alive.has(tid)) seen.delete(tid);
+    for (const tid of entries.keys()) if (!alive.has(tid)) entries.delete(tid);
     const at = this.#nowSeconds();
     const pmd = new Set<number>();
     for (const tid of tids) {
-      let entry = seen.get(tid);
+      let entry = entries.get(tid);
       if (entry?.isFinal !== true) {
         const isPmd = /^pmd-c\d/.test(this.#threads.name(this.#pid, tid) ?? '');
         const first = entry?.first ?? at;
         entry = { first, isPmd, isFinal: isPmd || at - first >= NAME_FINAL_SECONDS };
-        seen.set(tid, entry);
+        entries.set(tid, entry);
       }
       if (entry.isPmd) pmd.add(tid);
     }

@@ -45,7 +45,7 @@ export interface VirtualSwitch<Snapshot extends SwitchSnapshot = SwitchSnapshot>
   /** The online CPUs of this machine, as last read. */
   readonly machine: CpuSet;
   /** Reads them; not in a pass, which must be short. @returns whether they changed */
-  seeMachine(): boolean;
+  refreshMachine(): boolean;
 
   /** Lists the threads. `apply` uses it within the same pass. */
   snapshot(): Snapshot;

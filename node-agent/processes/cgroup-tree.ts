@@ -80,11 +80,11 @@ export class CgroupTree {
 
   /** Ids of the first processes in a container, including cgroups below it. */
   processes(container: string): number[] | undefined {
-    const own = ids(join(container, 'cgroup.procs'));
-    if (own === undefined) return undefined;
+    const directPids = ids(join(container, 'cgroup.procs'));
+    if (directPids === undefined) return undefined;
     // Version 1 lists a process wherever one of its threads is; version 2 lists it above the threaded cgroups.
     const below = this.version === 1 ? (ids(join(container, HOUSEKEEPING, 'cgroup.procs')) ?? []) : [];
-    return [...new Set([...own.slice(0, MAX_PROCESSES), ...below.slice(0, MAX_PROCESSES)])];
+    return [...new Set([...directPids.slice(0, MAX_PROCESSES), ...below.slice(0, MAX_PROCESSES)])];
   }
 
   /** The CPUs that a container may use now. */

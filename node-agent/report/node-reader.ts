@@ -19,7 +19,7 @@ export class NodeReader {
   readonly #client: KubeClient;
   readonly #name: string;
   #node: NodeIdentity | undefined;
-  #run: { readonly id: string; readonly seenAt: number; firstHeartbeat?: string | undefined } | undefined;
+  #run: { readonly id: string; readonly observedAt: number; firstHeartbeat?: string | undefined } | undefined;
   /** `earlier run`: the Node's status may be what another run of the kubelet wrote. */
   #status: 'earlier run' | 'this run' = 'earlier run';
   #dueAt = Number.NEGATIVE_INFINITY;
@@ -43,7 +43,7 @@ export class NodeReader {
   async read(run: KubeletRun, again: boolean, signal: AbortSignal): Promise<NodeIdentity> {
     const now = monotonicSeconds();
     if (run.id !== this.#run?.id) {
-      this.#run = { id: run.id, seenAt: now };
+      this.#run = { id: run.id, observedAt: now };
       this.#status = 'earlier run';
       this.#dueAt = now;
     }
@@ -57,18 +57,18 @@ export class NodeReader {
 
   /** A heartbeat that looks like the run's may be an earlier one's, written before the clock was set back. */
   #confirmAt(now: number): number {
-    const { firstHeartbeat, seenAt = now } = this.#run ?? {};
-    const isConfirmed = this.#node?.heartbeat !== firstHeartbeat || now - seenAt > MAX_WAIT_SECONDS;
+    const { firstHeartbeat, observedAt = now } = this.#run ?? {};
+    const isConfirmed = this.#node?.heartbeat !== firstHeartbeat || now - observedAt > MAX_WAIT_SECONDS;
     return isConfirmed ? Number.POSITIVE_INFINITY : now + CONFIRM_SECONDS;
   }
 
   #isOf({ startedAt }: KubeletRun, { heartbeat }: NodeIdentity): boolean {
     if (this.#status === 'this run' || heartbeat === undefined || this.#run === undefined) return true;
-    const { firstHeartbeat = heartbeat, seenAt } = this.#run;
+    const { firstHeartbeat = heartbeat, observedAt } = this.#run;
     this.#run.firstHeartbeat = firstHeartbeat;
     // Only the kubelet writes it, and the earlier one has ended.
     if (heartbeat !== firstHeartbeat) return true;
     if (startedAt !== undefined && Date.parse(heartbeat) >= startedAt) return true;
-    return monotonicSeconds() - seenAt > MAX_WAIT_SECONDS;
+    return monotonicSeconds() - observedAt > MAX_WAIT_SECONDS;
   }
 }

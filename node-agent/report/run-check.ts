@@ -33,13 +33,13 @@ export function checkRun(inputs: RunInputs): CheckedRun {
   const { facts } = run;
   const cpus = cpusOfKubelet(inputs);
   const described = facts.host.online.intersect(cpus);
-  const seen = described.isEmpty ? facts : hostWithCpus(facts, described);
+  const kubeletFacts = described.isEmpty ? facts : hostWithCpus(facts, described);
   const online = kernel?.online ?? CpuSet.parse(facts.sysfs.online);
   // CPUs that no kubelet can use are no news.
   const unusable = CpuSet.parse(facts.sysfs.online).minus(facts.host.online);
   const added = online.minus(cpus).minus(unusable);
   return {
-    ...seen,
+    ...kubeletFacts,
     cpus,
     problems: [...missingFacts(inputs), ...contradictions(inputs, { cpus, online })],
     unseen: [

@@ -1,7 +1,7 @@
 import type { DisturbedPod, NodeTopologyStatus, PinningState, RefusedStart } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { cut } from '../../model/errors.ts';
-import { pagesText, takenPages, takenText } from '../../model/kubelet/usage.ts';
+import { pagesText, takenPages, takenPagesText } from '../../model/kubelet/usage.ts';
 import { GATES } from '../../model/kubelet/versions.ts';
 import { byText } from '../../model/lists.ts';
 import { KUBELET_CONFIG_CONDITION, KUBELET_RUN_CONDITION } from '../../model/names.ts';
@@ -127,7 +127,7 @@ function conditionsOf(inputs: ReportInputs, run: CheckedRun, networks: NetworksV
     ...(inputs.kubeletConfig?.memoryManager.policy === 'Static'
       ? [
           conditionOf('MemoryStateKnown', 'StateUnusable', memoryProblems(inputs)),
-          conditionOf('HugePagesFree', 'Taken', takenTexts(inputs, inputs.kubeletConfig)),
+          conditionOf('HugePagesFree', 'Taken', takenPagesTexts(inputs, inputs.kubeletConfig)),
         ]
       : []),
     conditionOf('UplinksUp', 'NoCarrier', [...networks.down].map(networkText)),
@@ -202,12 +202,12 @@ function memoryCells(inputs: ReportInputs, { memoryManager: { policy }, reserved
   };
 }
 
-function takenTexts(inputs: ReportInputs, config: NodeKubeletConfig): string[] {
+function takenPagesTexts(inputs: ReportInputs, config: NodeKubeletConfig): string[] {
   const { cells = [] } = memoryCells(inputs, config);
   const pages = cells.flatMap((cell) =>
     takenPages(cell).map(([type, bytes]) => `${pagesText(type, bytes)} on NUMA node ${cell.id}`),
   );
-  return pages.length === 0 ? [] : [takenText(pages)];
+  return pages.length === 0 ? [] : [takenPagesText(pages)];
 }
 
 function memoryProblems(inputs: ReportInputs): readonly string[] {

@@ -34,11 +34,12 @@ export const AGENT_MESSAGES = {
     'gate and its plugin removed': '',
   },
   warn: {
-    'waiting for the kubelet; check --kubelet-dir': 'start the kubelet',
+    'waiting for the kubelet': 'start the kubelet, or mount its directory',
     'registering the device plugin failed; retrying': 'check the kubelet; pods with networks wait',
     'registration lost; registering again': 'nothing',
     'reading the devices to advertise failed; keeping the last ones': 'read `err`',
-    'querying the kubelet failed; keeping the last answer and retrying': 'check the kubelet and `--kubelet-dir`',
+    'querying the kubelet failed; keeping the last answer and retrying':
+      'check the kubelet and the mount of its directory',
     'kubelet configuration unknown': 'do what `reason` says',
     'devices in use are unknown; the report leaves them out': 'read `reason`',
     'cpu_manager_state unusable; keeping the last known assignments': 'do what `hint` says',
@@ -65,7 +66,7 @@ export const AGENT_MESSAGES = {
     'the NodeTopology definition is older than this agent': 'run the command in `hint`',
     'renewing the agent’s Lease failed; retrying': 'check the API server',
     'the agent’s Lease is not renewed: the report is not current': 'read `reason`',
-    'reading the host failed; retrying': 'check `--sysfs-root`',
+    'reading the host failed; retrying': 'check that sysfs is mounted',
     'reading the kernel’s CPUs and huge pages failed; keeping the last ones': 'read `reason`',
     'the agent’s Lease was deleted; created it again': 'find the program',
     'reading a state file failed; retrying': 'correct `file`',

@@ -74,10 +74,10 @@ export class Housekeeping {
     const emulator = threads.filter(({ role }) => role.kind === 'emulator');
     const targets = new Map([...emulator.map(({ tid }) => [tid, goal.emulator] as const), ...this.#ioPins]);
     const moves = threads.filter(({ tid, allowed }) => targets.get(tid)?.equals(allowed) === false);
-    const own = this.#parts.affinity();
+    const affinity = this.#parts.affinity();
     const immovable = moves.filter(({ tid }) => {
       const cpus = targets.get(tid) ?? goal.emulator;
-      return moveThreads(own, [tid], cpus.toWords(1)).left.length > 0;
+      return moveThreads(affinity, [tid], cpus.toWords(1)).left.length > 0;
     });
     const [first] = immovable;
     const immovableText =
@@ -112,8 +112,8 @@ export class Housekeeping {
 
   #computeIoPins({ cpuset, host }: ContainerState, vcpus: readonly number[], io: readonly GuestThread[]): void {
     if (this.#ioPins.size > 0 || host === undefined || this.#written === undefined) return;
-    const seen = { container: cpuset, host, vcpus, ioThreads: io.length, emulator: this.#written };
-    const pins = ioThreadPins(seen) ?? [];
+    const observation = { container: cpuset, host, vcpus, ioThreads: io.length, emulator: this.#written };
+    const pins = ioThreadPins(observation) ?? [];
     const inOrder = [...io].sort((a, b) => poolNumber(a) - poolNumber(b));
     this.#ioPins = new Map(pins.map((cpu, i) => [inOrder[i]?.tid ?? 0, CpuSet.of([cpu])]));
   }

@@ -46,7 +46,7 @@ interface Running {
  */
 export class LauncherPinning {
   readonly #parts: LauncherPinningParts;
-  #place: { readonly id: string; readonly path: string } | undefined;
+  #cgroup: { readonly id: string; readonly path: string } | undefined;
   #running: Running | undefined;
 
   constructor(parts: LauncherPinningParts) {
@@ -55,12 +55,12 @@ export class LauncherPinning {
 
   /** @throws UnreadableError */
   reconcile(launcher: Launcher, node: NodeCpus): LauncherView {
-    const path = this.#placeOf(launcher);
+    const path = this.#cgroupPath(launcher);
     const cpuset = path === undefined ? undefined : this.#parts.tree.cpuset(path);
     const running = path === undefined || cpuset === undefined ? undefined : this.#guestIn(launcher.uid, path);
     const idle = idleView(launcher, node, cpuset);
     if (path === undefined || cpuset === undefined || running === undefined) {
-      if (cpuset === undefined) this.#place = undefined;
+      if (cpuset === undefined) this.#cgroup = undefined;
       return idle;
     }
     const { guest, masks, housekeeping } = running;
@@ -86,19 +86,19 @@ export class LauncherPinning {
 
   /** Moves threads that a mask had moved back to the CPUs of the container. @throws UnreadableError */
   release(): void {
-    if (this.#running === undefined || this.#place === undefined || !this.#running.guest.isAlive()) return;
-    const cpuset = this.#parts.tree.cpuset(this.#place.path);
+    if (this.#running === undefined || this.#cgroup === undefined || !this.#running.guest.isAlive()) return;
+    const cpuset = this.#parts.tree.cpuset(this.#cgroup.path);
     if (cpuset !== undefined) this.#running.masks.release(this.#running.guest.list(), cpuset);
   }
 
-  #placeOf({ uid, containerId }: Launcher): string | undefined {
+  #cgroupPath({ uid, containerId }: Launcher): string | undefined {
     if (containerId === undefined) return undefined;
-    if (this.#place?.id !== containerId) {
+    if (this.#cgroup?.id !== containerId) {
       const path = this.#parts.tree.container(uid, containerId);
-      this.#place = path === undefined ? undefined : { id: containerId, path };
+      this.#cgroup = path === undefined ? undefined : { id: containerId, path };
       this.#running = undefined;
     }
-    return this.#place?.path;
+    return this.#cgroup?.path;
   }
 
   #guestIn(podUID: string, path: string): Running | undefined {

@@ -53,8 +53,8 @@ export class PinningReporting {
   views(views: readonly LauncherView[]): void {
     const { metrics } = this.#deps;
     for (const view of views) {
-      this.#tellMask(view);
-      this.#tellHousekeeping(view);
+      this.#reportMask(view);
+      this.#reportHousekeeping(view);
       metrics.vmThreadMoves.inc({ cause: 'mask' }, view.mask?.moved ?? 0);
       metrics.vmThreadMoves.inc({ cause: 'housekeeping' }, view.housekeeping?.repairs ?? 0);
     }
@@ -93,7 +93,7 @@ export class PinningReporting {
     }
   }
 
-  #tellMask(view: LauncherView): void {
+  #reportMask(view: LauncherView): void {
     const { launcher, mask } = view;
     if (mask === undefined) return;
     const { state, reason, message = '' } = mask;
@@ -104,7 +104,7 @@ export class PinningReporting {
     else this.#record(launcher, state === 'pinned' ? 'Normal' : 'Warning', REASONS[state], text);
   }
 
-  #tellHousekeeping({ launcher, housekeeping }: LauncherView): void {
+  #reportHousekeeping({ launcher, housekeeping }: LauncherView): void {
     if (housekeeping === undefined) return;
     const { log } = this.#deps;
     const { problems, emulator } = housekeeping;

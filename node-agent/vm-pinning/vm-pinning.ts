@@ -121,7 +121,7 @@ export class VmPinning {
     const managed = present.filter((launcher) => this.#isManaged(launcher, node));
     this.#views = this.#launcherChecks.at(managed, node, onlyStarting);
     this.#reporting.views(this.#views);
-    this.#tellOverlaps();
+    this.#reportOverlaps();
     this.#publish();
     if (managed.length === 0) return undefined;
     if (!onlyStarting) this.#nextFull = performance.now() + this.#deps.checkInterval * 1000;
@@ -139,7 +139,7 @@ export class VmPinning {
     return maskRequest !== undefined || problem !== undefined || dedicated.has(uid) || this.#deps.record.has(uid);
   }
 
-  #tellOverlaps(): void {
+  #reportOverlaps(): void {
     const text = this.#views
       .map(({ launcher, mask }) => `${launcher.uid} ${mask?.pins.map(({ cpus }) => cpus)}`)
       .join();
@@ -159,7 +159,7 @@ export class VmPinning {
   #end(): void {
     this.#launcherChecks.end();
     this.#views = [];
-    this.#tellOverlaps();
+    this.#reportOverlaps();
     this.#publish();
   }
 }

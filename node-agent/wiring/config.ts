@@ -1,15 +1,28 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import * as z from 'zod';
+import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-client.ts';
 import { leaseTimingFault } from '../../model/lease/timing.ts';
 import { AGENT } from '../../model/names.ts';
-import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
+import {
+  API_SERVER_FLAGS,
+  type ConfigDefinition,
+  LOG_FLAGS,
+  LOG_LEVELS,
+  PROBE_FLAGS,
+  parseConfig,
+} from '../../runtime/config.ts';
 import { DPU_FLAGS, dpuSettings } from '../../runtime/dpu-settings.ts';
-import { LOG_LEVELS } from '../../runtime/log.ts';
 import { ALLOCATION_CHECK_POLICIES } from '../device-plugin/allocation-checker.ts';
 import { gateFlags, gateSettings } from '../gate/settings.ts';
 
+/** Bytes of a path to a unix socket, without its last byte. */
+const MAX_SOCKET_PATH_BYTES = 107;
+const KUBELET_DIR = '/var/lib/kubelet';
+
 const MODES = ['full', 'dpu-host', 'dpu'] as const;
 
-const directory = (path: string) => z.string().startsWith('/', 'expected an absolute path').default(path);
+const absolutePath = z.string().startsWith('/', 'expected an absolute path');
 
 const seconds = z.coerce.number().int('expected whole seconds');
 
@@ -19,27 +32,21 @@ const schema = z.object({
     .regex(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'expected the name of a Node object'),
   mode: z.enum(MODES).default('full'),
   kubeconfig: z.string().optional(),
-  sysfsRoot: directory('/sys'),
-  kubeletDir: directory('/var/lib/kubelet'),
+  hostRoot: absolutePath
+    .max(MAX_SOCKET_PATH_BYTES - join(KUBELET_DIR, POD_RESOURCES_SOCKET).length, 'too long for the path of a socket')
+    .default('/'),
   kubeletConfig: z.string().optional(),
   kubeletConfigDir: z.string().optional(),
   kubeletEndpoint: z
     .string()
     .regex(/^$|^[^\s/]+:\d{1,5}$/, 'expected an address and a port, or nothing')
     .optional(),
-  cdiDir: directory('/var/run/cdi'),
   networkMap: z.string().optional(),
   allocationCheck: z.enum(ALLOCATION_CHECK_POLICIES).default('enforce'),
-  ovsRundir: directory('/var/run/openvswitch'),
-  ovsEnabler: directory('/etc/openvswitch/enable_dynamic_cpu_affinity'),
+  ovsEnabler: absolutePath.optional(),
   ovsIsolated: z.enum(['use', 'leave']).default('use'),
-  stateDir: directory('/var/lib/plumbline'),
   vmPinning: z.enum(['on', 'off']).default('on'),
   interrupts: z.enum(['off', 'measure', 'move']).default('measure'),
-  procRoot: directory('/proc'),
-  etcRoot: directory('/etc'),
-  irqbalanceRundir: directory('/run/irqbalance'),
-  cgroupRoot: directory('/sys/fs/cgroup'),
   ...dpuSettings,
   dpuLeaseInterval: seconds.default(10),
   dpuLeaseDuration: seconds.default(40),
@@ -49,7 +56,7 @@ const schema = z.object({
   logLevel: z.enum(LOG_LEVELS).default('info'),
 });
 
-export type NodeAgentConfig = Readonly<z.infer<typeof schema>>;
+export type NodeAgentConfig = Readonly<z.infer<typeof schema>> & ReturnType<typeof hostPathsOf>;
 
 export const agentSettings: ConfigDefinition<typeof schema> = {
   name: AGENT,
@@ -65,8 +72,10 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     },
     mode: { flag: '--mode <mode>', help: 'full; dpu-host where the network runs on a DPU; dpu on that DPU' },
     ...API_SERVER_FLAGS,
-    sysfsRoot: { flag: '--sysfs-root <path>', help: 'mount point of sysfs, where the host’s is mounted elsewhere' },
-    kubeletDir: { flag: '--kubelet-dir <path>', help: 'root directory of the kubelet, where a distribution moved it' },
+    hostRoot: {
+      flag: '--host-root <path>',
+      help: 'root of the host’s directories, where the host is emulated or mounted elsewhere',
+    },
     kubeletConfig: {
       flag: '--kubelet-config <path>',
       help: 'the kubelet’s configuration file, where its command line does not name it or the agent sees it elsewhere',
@@ -79,10 +88,6 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
       flag: '--kubelet-endpoint <address>',
       help: 'address of the kubelet’s /configz, instead of the configured one; empty: read files and flags only',
     },
-    cdiDir: {
-      flag: '--cdi-dir <path>',
-      help: 'directory where dra-driver-cpu writes the CPUs of claims, where the agent sees it elsewhere',
-    },
     networkMap: {
       flag: '--network-map <path>',
       help: 'YAML file with the NUMA nodes of physnets and tunnel, for networks that discovery does not find',
@@ -91,21 +96,13 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
       flag: '--allocation-check <policy>',
       help: 'enforce: a container whose CPUs are not where its network is does not start; warn: it starts, and an Event reports it, for a trial',
     },
-    ovsRundir: {
-      flag: '--ovs-rundir <path>',
-      help: 'directory of Open vSwitch’s pidfiles, where a distribution moved it',
-    },
     ovsEnabler: {
       flag: '--ovs-enabler <path>',
-      help: 'file that turns the affinity of OVS on while it is not empty, where it is not OVN-Kubernetes’ own',
+      help: 'file that turns the affinity of OVS on while it is not empty, where it is not OVN-Kubernetes’ own (default: /etc/openvswitch/enable_dynamic_cpu_affinity)',
     },
     ovsIsolated: {
       flag: '--ovs-isolated <policy>',
       help: 'CPUs without an owner that the kernel isolates (isolcpus): use them for OVS, or leave them to other programs',
-    },
-    stateDir: {
-      flag: '--state-dir <path>',
-      help: 'directory of what the next agent needs to undo changes to threads; on a disk that survives restarts',
     },
     vmPinning: {
       flag: '--vm-pinning <on|off>',
@@ -114,22 +111,6 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
     interrupts: {
       flag: '--interrupts <mode>',
       help: 'measure: report what interrupts and other work take from VMs with dedicated CPUs; move: also move them off owned CPUs; off: neither',
-    },
-    procRoot: {
-      flag: '--proc-root <path>',
-      help: 'mount point of the host’s procfs, where the runtime masks files of the container’s own',
-    },
-    etcRoot: {
-      flag: '--etc-root <path>',
-      help: 'the host’s /etc, where mounted elsewhere: tuned and CRI-O name there what they manage',
-    },
-    irqbalanceRundir: {
-      flag: '--irqbalance-rundir <path>',
-      help: 'directory of irqbalance’s socket, where the agent sees it elsewhere',
-    },
-    cgroupRoot: {
-      flag: '--cgroup-root <path>',
-      help: 'mount point of the host’s cgroups, where it is mounted elsewhere',
     },
     ...DPU_FLAGS,
     dpuLeaseInterval: {
@@ -154,5 +135,32 @@ export const agentSettings: ConfigDefinition<typeof schema> = {
 
 /** @throws ConfigError, HelpPrinted */
 export function parseNodeAgentConfig(argv: readonly string[]): NodeAgentConfig {
-  return parseConfig(agentSettings, argv);
+  const config = parseConfig(agentSettings, argv);
+  return Object.freeze({ ...config, ...hostPathsOf(config) });
+}
+
+/** Where the agent sees the directories of the host. */
+function hostPathsOf({ hostRoot, ovsEnabler }: z.infer<typeof schema>) {
+  const at = (path: string) => join(hostRoot, path);
+  /** A container has one of its own. Manifests mount the host's below /host, where the agent needs that. */
+  const kernel = (mount: string, path: string) => (existsSync(at(mount)) ? at(mount) : at(path));
+  return {
+    sysfsRoot: kernel('/host/sys', '/sys'),
+    cgroupRoot: kernel('/host/cgroup', '/sys/fs/cgroup'),
+    // Processes are those of this machine, also of an emulated host.
+    procRoot: existsSync('/host/proc') ? '/host/proc' : '/proc',
+    etcRoot: at('/etc'),
+    kubeletDir: at(KUBELET_DIR),
+    /** Where dra-driver-cpu writes the CPUs of claims. */
+    cdiDir: at('/var/run/cdi'),
+    ovsRundir: at('/var/run/openvswitch'),
+    ovsEnabler: ovsEnabler ?? at('/etc/openvswitch/enable_dynamic_cpu_affinity'),
+    irqbalanceRundir: at('/run/irqbalance'),
+    cniConfDir: at('/etc/cni/net.d'),
+    cniBinDir: at('/opt/cni/bin'),
+    /** The gate's socket and state. The CNI plugin has the path of a real host compiled in. */
+    runDir: at('/run/plumbline'),
+    /** What the next agent needs to undo changes to threads. */
+    stateDir: at('/var/lib/plumbline'),
+  };
 }

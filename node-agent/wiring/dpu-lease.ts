@@ -56,7 +56,7 @@ export function createDpuLeaseDuties(parts: AgentParts): DpuLeaseDuties {
     whenUnknown: config.dpuUnknown,
     ...(owns && { onWriter: announceWriters(parts) }),
     before: () => readObservedLease(gateFilesIn(config.runDir).state, bootId() || undefined),
-    now: machineSeconds,
+    nowSeconds: machineSeconds,
   });
   health.subscribe(announceHealth(parts));
   const maintain = (signal: AbortSignal) => maintainDpuLease({ ...parts, lease, timing }, signal);
@@ -76,6 +76,6 @@ function tokenDuties(parts: AgentParts): readonly Duty[] {
       );
     return [];
   }
-  const renewal = new TokenRenewal({ ...parts, tokenFile, wallClock: Date.now, now: monotonicSeconds });
+  const renewal = new TokenRenewal({ ...parts, tokenFile, wallClock: Date.now, nowSeconds: monotonicSeconds });
   return [{ name: 'dpu-token', run: (signal) => renewal.run(signal) }];
 }

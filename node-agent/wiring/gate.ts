@@ -30,7 +30,7 @@ const scopeOf = ({ dpuScope }: NodeAgentConfig): GateScope => (dpuScope === 'att
 export function createGateDuties(parts: AgentParts, { assignments, vacate, health }: GateParts): Duty[] {
   const { config, log, metrics } = parts;
   if (config.gate !== 'on') return [createRemoval(config, log)];
-  const places = { binDir: config.cniBinDir, confDir: config.cniConfDir };
+  const directories = { binDir: config.cniBinDir, confDir: config.cniConfDir };
   const files = gateFilesIn(config.runDir);
   const podResources = createPodResourcesClient(join(config.kubeletDir, POD_RESOURCES_SOCKET));
   const devices = new DeviceQuestions(podResources);
@@ -47,7 +47,7 @@ export function createGateDuties(parts: AgentParts, { assignments, vacate, healt
     answer: (question, caller) => answers.answer(question, caller),
     log,
   });
-  const installer = new GateInstaller({ ...parts, ...places, shim: parts.gateProgram });
+  const installer = new GateInstaller({ ...parts, ...directories, shim: parts.gateProgram });
 
   const run = async (signal: AbortSignal): Promise<void> => {
     const unsubscribe = health?.subscribe((_report, flipped) => {

@@ -30,7 +30,7 @@ export function createInterruptDuties(
 ): InterruptDuties {
   const { config, nodeName, log } = parts;
   const { interrupts: mode, procRoot, sysfsRoot, etcRoot, irqbalanceRundir: rundir } = config;
-  const common = { procRoot, sysfsRoot, now: monotonicSeconds, assignments };
+  const common = { procRoot, sysfsRoot, nowSeconds: monotonicSeconds, assignments };
   const files = new KernelFiles();
   // The name contains the node, since one machine may run an agent for each of several.
   const path = join(config.stateDir, `interrupts-${nodeName}.json`);
@@ -42,7 +42,7 @@ export function createInterruptDuties(
     ...{ files, etcRoot, originals },
     affinity: createAffinity(),
     isMoving: mode === 'move',
-    irqbalance: new Irqbalance({ files, rundir, originals, now: monotonicSeconds }),
+    irqbalance: new Irqbalance({ files, rundir, originals, nowSeconds: monotonicSeconds }),
     online: new OnlineCpus().read,
     cells: () => runs.run?.facts.host.cells ?? [],
     quiet: () => pmdCpus().union(runs.run?.facts.isolated ?? CpuSet.EMPTY),

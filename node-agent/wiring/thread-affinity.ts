@@ -40,8 +40,7 @@ export function createOvsDuty(
     machine: new OnlineCpus().read,
     nowSeconds: monotonicSeconds,
     rundir,
-    // The name contains the run directory, since one machine may run an agent for each of several.
-    masksFile: join(config.stateDir, `ovs-masks${rundir.replaceAll('/', '-')}.json`),
+    masksFile: join(config.stateDir, 'ovs-masks.json'),
     bootId: bootId(),
     enablerFile: config.ovsEnabler,
     growthDelay: GROWTH_DELAY_SECONDS,

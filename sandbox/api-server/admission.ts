@@ -119,14 +119,14 @@ export function createAdmission(store: Store, client: WebhookClient) {
 
   const mutateAll = async (attributes: Attributes): Promise<KubeObject | undefined> => {
     let { object } = attributes;
-    const seen = new Map<Webhook, KubeObject | undefined>();
+    const resultsByWebhook = new Map<Webhook, KubeObject | undefined>();
     const all = webhooks(MUTATING_WEBHOOKS);
     for (const webhook of all) {
       if (!isCalled(webhook, { ...attributes, object }, store)) continue;
       object = await mutate(webhook, { ...attributes, object });
-      seen.set(webhook, object);
+      resultsByWebhook.set(webhook, object);
     }
-    for (const [webhook, result] of seen) {
+    for (const [webhook, result] of resultsByWebhook) {
       if (webhook.reinvocationPolicy !== 'IfNeeded' || sameJson(result, object)) continue;
       if (!isCalled(webhook, { ...attributes, object }, store)) continue;
       object = await mutate(webhook, { ...attributes, object });

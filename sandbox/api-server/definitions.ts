@@ -45,7 +45,8 @@ export function followDefinitions(store: Store): void {
 function empty(store: Store, type: ResourceType | undefined): void {
   if (type === undefined) return;
   const collection = collectionOf(type);
-  for (const { collection: own, key } of [...store.all()]) if (own === collection) store.remove(collection, key);
+  for (const { collection: entryCollection, key } of [...store.all()])
+    if (entryCollection === collection) store.remove(collection, key);
 }
 
 function accepted(definition: KubeObject): KubeObject {

@@ -35,6 +35,6 @@ function gracePeriodSeconds(type: ResourceType, object: KubeObject, options: Del
   if (type.kind !== 'Pod') return 0;
   const phase = at(object, 'status', 'phase');
   if (!at(object, 'spec', 'nodeName') || phase === 'Failed' || phase === 'Succeeded') return 0;
-  const own = at(object, 'spec', 'terminationGracePeriodSeconds');
-  return Math.max(0, options.gracePeriodSeconds ?? (typeof own === 'number' ? own : 30));
+  const podGracePeriod = at(object, 'spec', 'terminationGracePeriodSeconds');
+  return Math.max(0, options.gracePeriodSeconds ?? (typeof podGracePeriod === 'number' ? podGracePeriod : 30));
 }

@@ -105,7 +105,7 @@ interface Answer {
 type SubresourceHandler = typeof handleObject;
 
 /** By kind and name; each gets the target of its object. */
-const OWN_SUBRESOURCES = new Map<string, SubresourceHandler>([
+const SUBRESOURCE_HANDLERS = new Map<string, SubresourceHandler>([
   ['Pod/log', handleLog],
   ['Pod/binding', handleBinding],
   ['Pod/eviction', handleEviction],
@@ -157,8 +157,8 @@ async function handleObject(
   const { request, route } = exchange;
   const { registry } = deps;
   const { type, subresource } = route;
-  const own = subresource === '' ? undefined : OWN_SUBRESOURCES.get(`${type.kind}/${subresource}`);
-  if (own) return own(deps, exchange, { ...target, subresource: '' }, call);
+  const handler = subresource === '' ? undefined : SUBRESOURCE_HANDLERS.get(`${type.kind}/${subresource}`);
+  if (handler) return handler(deps, exchange, { ...target, subresource: '' }, call);
   if (subresource !== '' && !(subresource === 'status' && type.hasStatus)) throw noSuchPath();
   switch (request.method) {
     case 'GET':

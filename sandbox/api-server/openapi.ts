@@ -20,8 +20,8 @@ const apiVersionAt = (path: string) => path.slice(path.indexOf('/') + 1);
 export function createOpenApi(published: Components) {
   const kinds = new Map<string, string>();
   for (const [name, schema] of Object.entries(published)) {
-    const own = schema['x-kubernetes-group-version-kind'];
-    for (const groupVersionKind of Array.isArray(own) ? own.filter(isRecord) : []) {
+    const groupVersionKinds = schema['x-kubernetes-group-version-kind'];
+    for (const groupVersionKind of Array.isArray(groupVersionKinds) ? groupVersionKinds.filter(isRecord) : []) {
       kinds.set(`${groupVersionKind.group}/${groupVersionKind.version}/${groupVersionKind.kind}`, name);
     }
   }
@@ -85,12 +85,12 @@ function openSchema({ group, version, kind }: ResourceType): JsonRecord {
 }
 
 function referencesIn(schema: JsonRecord): string[] {
-  const own = referenceOf(schema);
+  const reference = referenceOf(schema);
   const inside = Object.values(schema).flatMap((value) => {
     if (Array.isArray(value)) return value.filter(isRecord).flatMap(referencesIn);
     return isRecord(value) ? referencesIn(value) : [];
   });
-  return own === undefined ? inside : [own, ...inside];
+  return reference === undefined ? inside : [reference, ...inside];
 }
 
 /** kubectl leaves the validation of fields to the server only if it finds these. */

@@ -81,8 +81,8 @@ function typeOf(value: JsonValue): string {
 /** `any`: the schema accepts any content there; `none`: the field does not exist. */
 function schemaOfField({ properties, additionalProperties: others, ...schema }: JsonRecord, key: string) {
   if (isRecord(properties) && Object.hasOwn(properties, key)) {
-    const own = properties[key];
-    return isRecord(own) ? own : 'any';
+    const property = properties[key];
+    return isRecord(property) ? property : 'any';
   }
   if (isRecord(others)) return others;
   return !isRecord(properties) || schema['x-kubernetes-preserve-unknown-fields'] === true ? 'any' : 'none';

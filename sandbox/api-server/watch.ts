@@ -100,7 +100,7 @@ export class WatchStream {
     if (endsType(change, route.type)) queueMicrotask(() => response.end());
     if (change.collection !== collectionOf(route.type)) return;
     this.#latest = change.version;
-    const event = asSeen(change, (object) => this.#isVisible(object));
+    const event = visibleEvent(change, (object) => this.#isVisible(object));
     if (event) this.#send(event);
   }
 
@@ -138,7 +138,10 @@ function asTableEvent(event: WatchEvent, type: ResourceType, include: IncludeObj
   return { type: event.type, object: tableOf(type, [row], metadata, include) };
 }
 
-function asSeen(change: StoreChange, isVisible: (object: KubeObject | undefined) => boolean): WatchEvent | undefined {
+function visibleEvent(
+  change: StoreChange,
+  isVisible: (object: KubeObject | undefined) => boolean,
+): WatchEvent | undefined {
   const now = change.type !== 'DELETED' && isVisible(change.object);
   const before = isVisible(change.previous);
   if (now) return { type: before ? 'MODIFIED' : 'ADDED', object: change.object };

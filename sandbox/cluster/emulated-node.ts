@@ -42,9 +42,10 @@ interface EmulatedNodeDeps {
 export function createEmulatedNode(description: NodeDescription, deps: EmulatedNodeDeps) {
   const { name, labels, resources } = description;
   const host = createHost(description.host);
-  const kubeletDirectory = join(deps.directory, 'kubelet');
-  const sysfsRoot = join(deps.directory, 'sys');
-  const cgroupRoot = join(deps.directory, 'cgroup');
+  const hostRoot = deps.directory;
+  const kubeletDirectory = join(hostRoot, 'var/lib/kubelet');
+  const sysfsRoot = join(hostRoot, 'sys');
+  const cgroupRoot = join(sysfsRoot, 'fs/cgroup');
   const { guestProgram: program } = description;
   const guests = createGuests({ client: deps.client, cgroupRoot, online: host.online, program });
   const kubelet = new EmulatedKubelet({
@@ -61,11 +62,10 @@ export function createEmulatedNode(description: NodeDescription, deps: EmulatedN
   return {
     name,
     host,
-    /** Replaces /var/lib/kubelet: config.yaml, cpu_manager_state, the two socket directories. */
+    /** Has the node's /sys, with the cgroups of launchers that run a guest, and its kubelet's directory. */
+    hostRoot,
+    /** Config.yaml, cpu_manager_state, the two socket directories. */
     kubeletDirectory,
-    sysfsRoot,
-    /** Replaces /sys/fs/cgroup: the cgroups of launchers that run a guest. */
-    cgroupRoot,
     guestPids: guests.pidsOf,
     kubelet,
     async start() {

@@ -60,8 +60,8 @@ export function createPodWorker(deps: PodWorkerDeps) {
   const recordEvent = (pod: KubePod, occurrence: EventContent) => client.record(COMPONENT, pod, occurrence);
 
   const setStatus = async (pod: KubePod, change: (draft: KubePod) => void) => {
-    const changeOwn = (draft: KubePod) => draft.metadata.uid === pod.metadata.uid && change(draft);
-    await client.edit(PODS, pod, changeOwn, 'status').catch(unlessNotFound);
+    const changeSamePod = (draft: KubePod) => draft.metadata.uid === pod.metadata.uid && change(draft);
+    await client.edit(PODS, pod, changeSamePod, 'status').catch(unlessNotFound);
   };
 
   const tryStart = async (pod: KubePod): Promise<Obstacle | undefined> => {

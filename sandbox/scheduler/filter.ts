@@ -43,8 +43,9 @@ function resourceMisfit(requests: Amounts, { status }: KubeNode, { requested, po
   const allocatable = amountsOf(status?.allocatable);
   const reasons: string[] = [];
   let unresolvable = false;
-  const places = allocatable.get('pods');
-  if (places !== undefined && BigInt(pods + 1) * 1_000_000_000n > places) reasons.push('Too many pods');
+  const allocatablePods = allocatable.get('pods');
+  if (allocatablePods !== undefined && BigInt(pods + 1) * 1_000_000_000n > allocatablePods)
+    reasons.push('Too many pods');
   for (const [name, amount] of requests) {
     if (amount === 0n) continue;
     const total = allocatable.get(name) ?? 0n;

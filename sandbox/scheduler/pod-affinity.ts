@@ -73,11 +73,11 @@ export class RequiredPodAffinity {
   #selects(owner: KubePod, term: PodAffinityTerm, { metadata }: KubePod): boolean {
     if (term.labelSelector === undefined || !this.#isInNamespace(owner, term, metadata.namespace ?? '')) return false;
     const { labels = {} } = metadata;
-    const own = owner.metadata.labels ?? {};
+    const ownerLabels = owner.metadata.labels ?? {};
     // The API server turns these keys into requirements with the values of the owner's labels.
-    const isSame = (key: string) => labels[key] === own[key];
-    const matched = (term.matchLabelKeys ?? []).filter((key) => own[key] !== undefined);
-    const mismatched = (term.mismatchLabelKeys ?? []).filter((key) => own[key] !== undefined);
+    const isSame = (key: string) => labels[key] === ownerLabels[key];
+    const matched = (term.matchLabelKeys ?? []).filter((key) => ownerLabels[key] !== undefined);
+    const mismatched = (term.mismatchLabelKeys ?? []).filter((key) => ownerLabels[key] !== undefined);
     return labelSelectorObject(term.labelSelector)(labels) && matched.every(isSame) && !mismatched.some(isSame);
   }
 

@@ -11,7 +11,7 @@ interface Waiting {
   attempts: number;
   state: 'active' | 'errorBackoff' | 'unschedulable' | 'inFlight';
   since: number;
-  seenSignals: number;
+  signalsAtPop: number;
 }
 
 /** Seconds that a rejected pod waits without an event: podMaxInUnschedulablePodsDuration of kube-scheduler. */
@@ -30,7 +30,7 @@ export function createSchedulingQueue({
   let signals = 0;
 
   const enter = (uid: string, state: Waiting['state']) => {
-    const waiting = pods.get(uid) ?? { attempts: 0, state, since: 0, seenSignals: 0 };
+    const waiting = pods.get(uid) ?? { attempts: 0, state, since: 0, signalsAtPop: 0 };
     // Inserting again moves it to the end: the order of the map is the order of the queue.
     pods.delete(uid);
     pods.set(uid, { ...waiting, state, since: nowSeconds() });
@@ -64,13 +64,13 @@ export function createSchedulingQueue({
       enter(uid, 'inFlight');
       const waiting = pods.get(uid)!;
       waiting.attempts++;
-      waiting.seenSignals = signals;
+      waiting.signalsAtPop = signals;
       return uid;
     },
     /** The popped pod fits no node: it waits for an event, unless one arrived during the attempt. */
     unschedulable(uid: string) {
       const waiting = pods.get(uid);
-      if (waiting) enter(uid, waiting.seenSignals === signals ? 'unschedulable' : 'active');
+      if (waiting) enter(uid, waiting.signalsAtPop === signals ? 'unschedulable' : 'active');
     },
     failed(uid: string) {
       if (pods.has(uid)) enter(uid, 'errorBackoff');
@@ -111,10 +111,10 @@ export function podWakes(pod: KubePod, previous: KubePod | undefined): boolean {
 
 /** Whether a waiting pod changed in a field that affects its scheduling: anything but its status and bookkeeping. */
 export function podChangedItself(pod: KubePod, previous: KubePod): boolean {
-  const own = ({ metadata, spec }: KubePod): JsonValue => ({
+  const schedulingFields = ({ metadata, spec }: KubePod): JsonValue => ({
     labels: metadata.labels ?? {},
     annotations: metadata.annotations ?? {},
     spec,
   });
-  return !sameJson(own(pod), own(previous));
+  return !sameJson(schedulingFields(pod), schedulingFields(previous));
 }

@@ -105,16 +105,16 @@ const OBSOLETE = { key: 'node-labeller.kubevirt.io/obsolete-host-model', operato
 
 /** Keeps a guest with the host's CPU model off nodes whose model libvirt considers obsolete. */
 function affinity(vmi: KubeVmi): Pick<KubePod['spec'], 'affinity'> {
-  const own = at(vmi, 'spec', 'affinity') as KubePod['spec']['affinity'];
+  const vmiAffinity = at(vmi, 'spec', 'affinity') as KubePod['spec']['affinity'];
   const model = text(at(vmi, 'spec', 'domain', 'cpu', 'model')) ?? 'host-model';
-  if (model !== 'host-model') return own === undefined ? {} : { affinity: own };
-  const terms = own?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}];
+  if (model !== 'host-model') return vmiAffinity === undefined ? {} : { affinity: vmiAffinity };
+  const terms = vmiAffinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}];
   const nodeSelectorTerms = terms.map((term) => ({
     ...term,
     matchExpressions: [...(term.matchExpressions ?? []), OBSOLETE],
   }));
   const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
-  return { affinity: { ...own, nodeAffinity: { ...own?.nodeAffinity, ...required } } };
+  return { affinity: { ...vmiAffinity, nodeAffinity: { ...vmiAffinity?.nodeAffinity, ...required } } };
 }
 
 /** The networks that multus attaches, each with a unique interface name; the pod network is not among them. */
@@ -198,9 +198,11 @@ function isContainerPath(vmi: KubeVmi, name: JsonValue | undefined): boolean {
 /** With dedicated CPUs: vCPUs, supplemental IO threads and the emulator thread, request and limit equal. */
 function computeResources(vmi: KubeVmi) {
   const memory = `${guestMemoryMib(vmi) + OVERHEAD_MIB}Mi`;
-  const own = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map((name) => `devices.kubevirt.io/${name}`);
+  const kubevirtDevices = ['kvm', 'tun', 'vhost-net', ...launchSecurity(vmi)].map(
+    (name) => `devices.kubevirt.io/${name}`,
+  );
   const hostDevices = list(at(vmi, 'spec', 'domain', 'devices', 'hostDevices'));
-  const names = [...own, ...hostDevices.map((device) => String(at(device, 'deviceName')))];
+  const names = [...kubevirtDevices, ...hostDevices.map((device) => String(at(device, 'deviceName')))];
   const devices = Object.fromEntries(names.map((name) => [name, `${names.filter((other) => other === name).length}`]));
   if (isDedicated(vmi)) return both({ cpu: String(dedicatedCpus(vmi)), memory, ...devices });
   // Without pinning each vCPU requests a tenth of a CPU (cpuAllocationRatio 10) and has no limit.

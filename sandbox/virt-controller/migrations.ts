@@ -70,8 +70,8 @@ export class MigrationController {
       this.#client.follow(VIRTUAL_MACHINE_INSTANCES, ({ object }) => this.#instanceChanged(object)),
       this.#client.follow(PODS, ({ object: { metadata } }) => {
         const uid = metadata.labels?.[MIGRATION_LABEL];
-        const own = this.#client.list(MIGRATIONS).find((migration) => migration.metadata.uid === uid);
-        if (own !== undefined) this.#enqueue(own.metadata);
+        const migrationOfPod = this.#client.list(MIGRATIONS).find((migration) => migration.metadata.uid === uid);
+        if (migrationOfPod !== undefined) this.#enqueue(migrationOfPod.metadata);
       }),
     ];
   }

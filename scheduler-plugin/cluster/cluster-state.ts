@@ -211,9 +211,9 @@ export class ClusterState extends EventEmitter<StateEvents> {
 
   #checkLostPlaces(node: string): void {
     this.lostPlaces.changed(node);
-    const lost = this.lostPlaces.on(node);
-    if (lost.size === 0) return;
-    for (const pod of this.startingOn(node)) if (lost.has(pod.uid)) this.emit('starting', pod);
+    const podUids = this.lostPlaces.on(node);
+    if (podUids.size === 0) return;
+    for (const pod of this.startingOn(node)) if (podUids.has(pod.uid)) this.emit('starting', pod);
   }
 
   #isRefusedAnyway({ shape, quarantined }: ClusterNode, pod: PodNeeds): boolean {

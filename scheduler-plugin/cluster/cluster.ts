@@ -147,7 +147,7 @@ export class Cluster extends EventEmitter<ClusterEvents> {
   }
 
   /** Monotonic seconds until which every binding of a pod is known here. */
-  get podsSeenUntil(): number {
+  get bindingsKnownUntil(): number {
     return this.#pods.lastHeard ?? Number.NEGATIVE_INFINITY;
   }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { alignsOrRefuses } from '../../model/placement/needs.ts';
 import { lostPlaces } from '../../model/placement/place.ts';
 import type { Reservation } from '../../model/reservations/reservation.ts';
@@ -7,11 +8,14 @@ import type { PodNeeds } from './pod-needs.ts';
 
 const NONE: ReadonlySet<string> = new Set();
 
-/** Bound pods that lost the place they were promised, by node; cached until its report or its reservations change. */
+/**
+ * Bound pods that lost the place they were promised, by node. Owner: the extender. End of what is cached: the node's
+ * report or its reservations change, or the API server reports that a pod is gone that the report still contains.
+ */
 export class LostPlaces {
   readonly #fleet: Fleet;
   readonly #reservations: Reservations<PodNeeds>;
-  readonly #lost = new Map<string, ReadonlySet<string>>();
+  readonly #results = new Map<string, { readonly gone: ReadonlySet<string>; readonly lost: ReadonlySet<string> }>();
 
   constructor(fleet: Fleet, reservations: Reservations<PodNeeds>) {
     this.#fleet = fleet;
@@ -19,7 +23,7 @@ export class LostPlaces {
   }
 
   changed(node: string): void {
-    this.#lost.delete(node);
+    this.#results.delete(node);
   }
 
   on(name: string): ReadonlySet<string> {
@@ -28,8 +32,11 @@ export class LostPlaces {
     const shape = trustedShape(node);
     // Checked before the host is prepared with its pods, which is most of the work.
     if (shape === undefined || !alignsOrRefuses(shape.empty)) return NONE;
-    const lost = this.#lost.get(name) ?? this.#compute(node);
-    this.#lost.set(name, lost);
+    const gone = this.goneFrom(node);
+    const cached = this.#results.get(name);
+    if (cached !== undefined && isDeepStrictEqual(cached.gone, gone)) return cached.lost;
+    const lost = this.#compute(node, gone);
+    this.#results.set(name, { gone, lost });
     return lost;
   }
 
@@ -39,14 +46,14 @@ export class LostPlaces {
     return gone.length === 0 ? NONE : new Set(gone.map(({ podUID }) => podUID));
   }
 
-  #compute(node: ClusterNode): ReadonlySet<string> {
+  #compute(node: ClusterNode, gone: ReadonlySet<string>): ReadonlySet<string> {
     const reservations = this.#reservations
       .assumedOn(node.name)
       .filter((reservation) => reservation.kind === 'bound' && wasPredicted(reservation, node.name));
     const host = reservations.length === 0 ? undefined : this.#fleet.host(node);
     if (host === undefined) return NONE;
     const needs = reservations.map(({ pod }) => pod);
-    return lostPlaces(host, needs, this.goneFrom(node));
+    return lostPlaces(host, needs, gone);
   }
 }
 

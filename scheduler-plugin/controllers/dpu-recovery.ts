@@ -9,7 +9,7 @@ import { type DpuRestart, restartText } from '../../model/lease/dpu-run.ts';
 import { groupBy } from '../../model/lists.ts';
 import { DPU_RECOVERY_LABEL } from '../../model/names.ts';
 import type { ExtenderLogger } from '../telemetry/log-messages.ts';
-import type { LostPod } from './dpu-restarts.ts';
+import type { PodWithoutNetwork } from './dpu-restarts.ts';
 
 export interface DpuRecoveryOptions {
   readonly client: Pick<KubeClient, 'get' | 'create'>;
@@ -35,9 +35,9 @@ const instance = z.object({
 type Migration = z.infer<typeof migration>;
 
 const isActive = ({ status }: Migration): boolean => !['Succeeded', 'Failed'].includes(status?.phase ?? '');
-const isOwn = ({ metadata }: Migration): boolean => metadata.labels?.[DPU_RECOVERY_LABEL] !== undefined;
+const isRecoveryMigration = ({ metadata }: Migration): boolean => metadata.labels?.[DPU_RECOVERY_LABEL] !== undefined;
 
-const migrationName = ({ metadata }: LostPod, { at }: DpuRestart): string =>
+const migrationName = ({ metadata }: PodWithoutNetwork, { at }: DpuRestart): string =>
   `plumbline-dpu-${metadata.uid}-${Date.parse(at) / 1000}`;
 
 /**
@@ -54,7 +54,7 @@ export class DpuRecovery {
   }
 
   /** @throws KubeError */
-  readonly migrate = (node: string, restart: DpuRestart, launchers: readonly LostPod[]): Promise<void> => {
+  readonly migrate = (node: string, restart: DpuRestart, launchers: readonly PodWithoutNetwork[]): Promise<void> => {
     const turn = this.#last.then(async () => {
       for (const [namespace, pods] of groupBy(launchers, ({ metadata }) => metadata.namespace ?? ''))
         await this.#migrateOne(namespace, node, restart, pods);
@@ -63,9 +63,14 @@ export class DpuRecovery {
     return turn;
   };
 
-  async #migrateOne(namespace: string, node: string, restart: DpuRestart, pods: readonly LostPod[]): Promise<void> {
+  async #migrateOne(
+    namespace: string,
+    node: string,
+    restart: DpuRestart,
+    pods: readonly PodWithoutNetwork[],
+  ): Promise<void> {
     const migrations = await this.#list(migrationsPath(namespace), migration);
-    if (migrations.some((one) => isOwn(one) && isActive(one))) return;
+    if (migrations.some((one) => isRecoveryMigration(one) && isActive(one))) return;
     const instances = await this.#list(instancesPath(namespace), instance);
     const migrating = new Set(migrations.filter(isActive).map(({ spec }) => spec.vmiName));
     const requested = new Set(migrations.map(({ metadata }) => metadata.name));

@@ -18,15 +18,17 @@ export interface DpuRestartsOptions {
   readonly scope: DpuScope;
   readonly active: () => boolean;
   /** Called at each check with the launchers on the node that lost their network; undefined: VMs are only reported. */
-  readonly migrate: ((node: string, restart: DpuRestart, launchers: readonly LostPod[]) => Promise<void>) | undefined;
+  readonly migrate:
+    | ((node: string, restart: DpuRestart, launchers: readonly PodWithoutNetwork[]) => Promise<void>)
+    | undefined;
   readonly log: ExtenderLogger;
 }
 
-const lostPod = podSchema.extend({
+const podWithConnections = podSchema.extend({
   metadata: observedMeta.extend({ creationTimestamp: word.optional(), managedFields: connectionWrites }),
   status: podStatus.pick({ phase: true, conditions: true }).nullish(),
 });
-export type LostPod = z.infer<typeof lostPod>;
+export type PodWithoutNetwork = z.infer<typeof podWithConnections>;
 
 /** Between two checks of a node whose pods have lost their network, and after a failure. */
 const CHECK_MILLISECONDS = 10_000;
@@ -118,7 +120,7 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
 
   /** @throws KubeError */
   async #reconcile(node: string, loss: Loss): Promise<void> {
-    const pods = await this.#lostPods(node, loss.restart);
+    const pods = await this.#podsWithoutNetwork(node, loss.restart);
     if (this.#losses.get(node) !== loss) return;
     this.#announce(node, loss, pods);
     loss.state = pods.length === 0 ? 'over' : 'lost';
@@ -126,21 +128,21 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
     await this.#options.migrate?.(node, loss.restart, pods.filter(isRunningLauncher));
   }
 
-  async #lostPods(node: string, restart: DpuRestart): Promise<LostPod[]> {
+  async #podsWithoutNetwork(node: string, restart: DpuRestart): Promise<PodWithoutNetwork[]> {
     const { client, scope } = this.#options;
     const query = { fieldSelector: `spec.nodeName=${node}` };
-    const lost: LostPod[] = [];
+    const podsWithoutNetwork: PodWithoutNetwork[] = [];
     for await (const { items } of pagesOf({ client, path: PODS_PATH, query, page: PAGE_PODS })) {
       for (const item of items ?? []) {
-        const { data: pod } = lostPod.safeParse(item);
+        const { data: pod } = podWithConnections.safeParse(item);
         if (pod === undefined || !isNetworkLost(networkMadeAt(pod), restart)) continue;
-        if (scope === 'all' || hasNetworkDevice(pod)) lost.push(pod);
+        if (scope === 'all' || hasNetworkDevice(pod)) podsWithoutNetwork.push(pod);
       }
     }
-    return lost;
+    return podsWithoutNetwork;
   }
 
-  #announce(node: string, { restart, announced }: Loss, pods: readonly LostPod[]): void {
+  #announce(node: string, { restart, announced }: Loss, pods: readonly PodWithoutNetwork[]): void {
     const { events, log } = this.#options;
     const event = 'NetworkLost';
     const message = `The network is lost since ${restartText(restart)}: migrate or restart it`;
@@ -160,6 +162,6 @@ export class DpuRestarts extends EventEmitter<DpuRestartEvents> {
   }
 }
 
-function isRunningLauncher(pod: LostPod): boolean {
+function isRunningLauncher(pod: PodWithoutNetwork): boolean {
   return pod.status?.phase === 'Running' && recognizeLauncher(pod).kind === 'launcher';
 }

@@ -108,8 +108,8 @@ function comparisonOf(
 /** Undefined if a container is missing. */
 function assignedTo({ assignments }: ClusterNode, { uid, pod }: Reservation<PodNeeds>): string | undefined {
   const names = pod.request.containers.filter(({ kind, cpus }) => kind !== 'init' && cpus > 0).map(({ name }) => name);
-  const own = assignments.filter(({ podUID, container }) => podUID === uid && names.includes(container));
-  return own.length === names.length ? `${unionOf(assignedCpus(own))}` : undefined;
+  const podAssignments = assignments.filter(({ podUID, container }) => podUID === uid && names.includes(container));
+  return podAssignments.length === names.length ? `${unionOf(assignedCpus(podAssignments))}` : undefined;
 }
 
 function isUnchanged({ shape, assignments }: ClusterNode, basis: PredictionBasis, uid: string): boolean {

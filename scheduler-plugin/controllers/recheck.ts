@@ -24,7 +24,7 @@ interface WaitingPod extends PodId {
   readonly needs: PodNeeds;
   readonly wasRefusedHere: boolean;
   /** When the scheduler last asked about it, or when it was first seen. */
-  readonly lastSeen: number;
+  readonly lastObserved: number;
   /** Number and time of the last of its touches for this pod, by node. */
   readonly touched: Map<string, { readonly times: number; readonly last: number }>;
   /** Touches of a node without a wait between them, apart from the interval of all writes. */
@@ -138,14 +138,14 @@ export class Recheck {
     this.#queue.delete(namespace, uid);
     const oldest = this.#pods.size >= MAX_WAITING ? this.#queue.oldestOfLargest() : undefined;
     if (oldest !== undefined) this.settled(oldest.uid);
-    const pod = { uid, namespace, needs, lastSeen: this.#options.nowSeconds(), touched, ...state };
+    const pod = { uid, namespace, needs, lastObserved: this.#options.nowSeconds(), touched, ...state };
     this.#pods.set(uid, pod);
     this.#queue.set(namespace, uid, pod);
   }
 
   #forgetOld(): void {
-    for (const [uid, { lastSeen }] of this.#pods) {
-      if (this.#options.nowSeconds() - lastSeen < FORGOTTEN_AFTER_SECONDS) return;
+    for (const [uid, { lastObserved }] of this.#pods) {
+      if (this.#options.nowSeconds() - lastObserved < FORGOTTEN_AFTER_SECONDS) return;
       this.settled(uid);
     }
   }

@@ -44,7 +44,7 @@ export interface ExtenderOptions {
   readonly decisionLog: Pick<DecisionLog, 'waits'>;
   readonly unpredictable: UnpredictablePolicy;
   readonly metrics: ExtenderMetrics;
-  readonly cluster: Pick<Cluster, 'missing' | 'podsSeenUntil'>;
+  readonly cluster: Pick<Cluster, 'missing' | 'bindingsKnownUntil'>;
   readonly replica: Pick<SchedulerLeaseReplica, 'mayAnswer'>;
   readonly nowSeconds: () => number;
   /** Maximum nodes in an answer for a pod with exclusive CPUs. */
@@ -91,7 +91,7 @@ export class Extender {
     const { uid } = needs.request;
     const { namespace = '', name, resourceVersion: version = '' } = pod.metadata;
     // A reservation whose pod may be bound since must not expire.
-    reservations.expire(cluster.podsSeenUntil);
+    reservations.expire(cluster.bindingsKnownUntil);
     if (needs.exclusive) assertRoomFor(reservations, namespace);
     reservations.withdraw(uid);
     const others = waiting + reservations.unbound;

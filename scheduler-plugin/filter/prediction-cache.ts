@@ -67,23 +67,23 @@ export class PredictionCache {
   }
 
   #keep(namespace: string, key: string, verdict: NodeVerdict): void {
-    const own = this.#owned.get(namespace) ?? { keys: new Set<string>(), characters: 0 };
-    this.#owned.set(namespace, own);
+    const usage = this.#owned.get(namespace) ?? { keys: new Set<string>(), characters: 0 };
+    this.#owned.set(namespace, usage);
     const characters = key.length + CHARACTERS_PER_VERDICT;
-    for (const oldest of own.keys) {
-      if (own.characters + characters <= MAX_CHARACTERS - this.#characters - characters) break;
-      own.keys.delete(oldest);
+    for (const oldest of usage.keys) {
+      if (usage.characters + characters <= MAX_CHARACTERS - this.#characters - characters) break;
+      usage.keys.delete(oldest);
       this.#verdicts.delete(oldest);
-      this.#count(own, -(oldest.length + CHARACTERS_PER_VERDICT));
+      this.#count(usage, -(oldest.length + CHARACTERS_PER_VERDICT));
     }
-    own.keys.add(key);
+    usage.keys.add(key);
     this.#verdicts.set(key, verdict);
-    this.#count(own, characters);
-    if (own.keys.size === 0) this.#owned.delete(namespace);
+    this.#count(usage, characters);
+    if (usage.keys.size === 0) this.#owned.delete(namespace);
   }
 
-  #count(own: { characters: number }, characters: number): void {
-    own.characters += characters;
+  #count(usage: { characters: number }, characters: number): void {
+    usage.characters += characters;
     this.#characters += characters;
   }
 

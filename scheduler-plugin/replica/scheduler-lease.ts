@@ -81,7 +81,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     await this.#leases.run(signal);
   }
 
-  #isOwn(): boolean {
+  #isHeldByThisHost(): boolean {
     return this.#holder !== undefined && hostOfHolder(this.#holder) === this.#options.hostName;
   }
 
@@ -89,7 +89,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     const holder = this.#leader.holder || undefined;
     if (holder !== this.#holder) this.#endTerm(holder);
     // Also call it at each renewal, to retry a failed catch-up.
-    if (this.#isOwn()) this.called().catch(logFailure(this.#options.log));
+    if (this.#isHeldByThisHost()) this.called().catch(logFailure(this.#options.log));
   }
 
   #endTerm(holder: string | undefined): void {
@@ -114,7 +114,7 @@ export class SchedulerLeaseReplica extends EventEmitter<ReplicaEvents> {
     this.#problems.recovered();
     if (term !== this.#term) return;
     this.#caughtUp = true;
-    if (this.#active || !this.#isOwn()) return;
+    if (this.#active || !this.#isHeldByThisHost()) return;
     this.#active = true;
     log.info({ lease, holder: this.#holder }, 'this pod’s kube-scheduler leads');
     this.emit('active');

@@ -1,9 +1,15 @@
 import * as z from 'zod';
 import { NAMESPACE, SERVICE } from '../../model/names.ts';
 import { DEFAULT_RESERVATION_SECONDS } from '../../model/reservations/reservation.ts';
-import { API_SERVER_FLAGS, type ConfigDefinition, LOG_FLAGS, PROBE_FLAGS, parseConfig } from '../../runtime/config.ts';
+import {
+  API_SERVER_FLAGS,
+  type ConfigDefinition,
+  LOG_FLAGS,
+  LOG_LEVELS,
+  PROBE_FLAGS,
+  parseConfig,
+} from '../../runtime/config.ts';
 import { DPU_FLAGS, dpuSettings } from '../../runtime/dpu-settings.ts';
-import { LOG_LEVELS } from '../../runtime/log.ts';
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|::1|localhost)$/;
 const LEASE = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\/[a-z0-9](?:[-.a-z0-9]{0,251}[a-z0-9])?$/;

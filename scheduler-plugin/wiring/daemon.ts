@@ -6,7 +6,7 @@ import { ApiEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
 import { apiServerAddress, VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
-import { HttpServer, isOwnHost } from '../../runtime/http-server.ts';
+import { HttpServer, isListenerHost } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
 import { createRegistry, registerServerMetrics } from '../../runtime/metrics.ts';
 import { monotonicSeconds, sleep } from '../../runtime/time.ts';
@@ -75,7 +75,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
   /** Ends expired reservations even without a call, and updates the gauges, once a second. */
   const keepGauges = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      state.reservations.expire(cluster.podsSeenUntil);
+      state.reservations.expire(cluster.bindingsKnownUntil);
       state.reservations.expireBound(nowSeconds(), (node) => cluster.isReporting(node));
       metrics.reservations.set({ kind: 'unbound' }, state.reservations.unbound);
       metrics.reservations.set({ kind: 'all' }, state.reservations.size);
@@ -108,7 +108,7 @@ export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: 
 /** A browser on the machine of a port-forward can be tricked into requests for other sites here (DNS rebinding). */
 function onlyForHost(host: string, handler: RequestListener): RequestListener {
   return (request, response) => {
-    if (isOwnHost(request.headers.host, host)) return handler(request, response);
+    if (isListenerHost(request.headers.host, host)) return handler(request, response);
     response.writeHead(421, { 'content-type': 'text/plain; charset=utf-8', connection: 'close' });
     response.end('plumbline: use the address 127.0.0.1 or localhost\n');
   };

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tarArchive } from '../../cli/bug-report/archive.ts';
 import { collect } from '../../cli/bug-report/collect.ts';
-import { ownArguments, Redaction } from '../../cli/bug-report/redact.ts';
+import { Redaction, redactedArguments } from '../../cli/bug-report/redact.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { KubeError } from '../../kube/client.ts';
 import { NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';
@@ -124,7 +124,7 @@ describe('plumbline bug-report', () => {
 
   it('has the arguments of Plumbline alone', () => {
     const given = ['--port=10270', '--config', '/etc/x.yaml', '--token', 'hunter3', '--custom=hunter3', 'hunter3'];
-    assert.deepEqual(ownArguments(given), [
+    assert.deepEqual(redactedArguments(given), [
       ...['--port=10270', '--config', '/etc/x.yaml'],
       ...['--token=<removed>', '<removed>', '--custom=<removed>', '<removed>'],
     ]);

@@ -229,7 +229,7 @@ describe('one thing that breaks', function () {
     stage = await startOutageStage(createEmbeddedCluster);
     const config = findCluster({ kubeconfig: stage.kubeconfig });
     const client = createKubeClient(accessOf(config), 'test');
-    const commands = new Commands({ client, config, namespace: DEMO_NAMESPACE, place: '' });
+    const commands = new Commands({ client, config, namespace: DEMO_NAMESPACE, clusterText: '' });
     const isClean = async () => ((await commands.doctor()).length === 0 ? true : undefined);
     try {
       await until('a cluster without findings', MARGIN_SECONDS, isClean);

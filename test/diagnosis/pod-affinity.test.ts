@@ -30,10 +30,10 @@ describe('the required pod affinity of a waiting pod', () => {
     ['lets the first pod of its own group go to any node with the label', 'affinity', [], true, ['n4']],
     ['judges nothing if the pods cannot be read', 'affinity', undefined, false, []],
   ];
-  for (const [title, kind, places, isOwn, expected] of rows) {
+  for (const [title, kind, places, selectsItself, expected] of rows) {
     it(title, () => {
       const [own] = requiredTerms(asking(kind, term()));
-      const judged = { ...own!, matches: places?.map(podOn), isOwn };
+      const judged = { ...own!, matches: places?.map(podOn), selectsItself };
       const refused = ['n1', 'n2', 'n3', 'n4'].filter((name) => refusedByAffinity([judged], node(name), labelsOf));
       assert.deepEqual(refused, expected);
     });

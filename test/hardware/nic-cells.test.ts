@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { hasCarrier, isGuestSide, placeOfNic, placeOfPci } from '../../hardware/nic-cells.ts';
+import { hasCarrier, isGuestSide, locateNic, locatePci } from '../../hardware/nic-cells.ts';
 import { tempDirectories } from '../support/files.ts';
 import { processorTime } from '../support/processor-time.ts';
 import { createSysfsTree, type SysfsTree } from './sysfs-fixture.ts';
@@ -102,7 +102,7 @@ describe('NUMA nodes of network interfaces', () => {
   ];
   for (const [name, build, expected] of cases) {
     it(name, () => {
-      const { kind, cells, unknown } = placeOfNic(tree.root, build());
+      const { kind, cells, unknown } = locateNic(tree.root, build());
       assert.deepEqual([kind, cells.toString(), unknown], expected);
     });
   }
@@ -112,21 +112,21 @@ describe('NUMA nodes of network interfaces', () => {
     for (let level = 0; level < 24; level++) {
       below = [0, 1].map((side) => tree.stacked(`s${level}-${side}`, below));
     }
-    const used = processorTime(() => assert.equal(placeOfNic(tree.root, 's23-0').cells.toString(), '0-1'));
+    const used = processorTime(() => assert.equal(locateNic(tree.root, 's23-0').cells.toString(), '0-1'));
     assert.ok(used < 2000, `${used} ms for 48 interfaces`);
   });
 
   it('a name that leaves the directory of interfaces is refused', () => {
     for (const name of ['../net/far0', '..', '', 'far0\0']) {
-      assert.equal(placeOfNic(tree.root, name).kind, 'absent', JSON.stringify(name));
+      assert.equal(locateNic(tree.root, name).kind, 'absent', JSON.stringify(name));
       assert.equal(hasCarrier(tree.root, name), undefined);
     }
   });
 
   it('a PCI address is resolved', () => {
-    assert.equal(placeOfPci(tree.root, '0000:af:00.1').cells.toString(), '1');
-    assert.deepEqual(placeOfPci(tree.root, '0000:00:03.0').unknown, ['0000:00:03.0']);
-    assert.equal(placeOfPci(tree.root, '0000:77:00.0').kind, 'absent');
+    assert.equal(locatePci(tree.root, '0000:af:00.1').cells.toString(), '1');
+    assert.deepEqual(locatePci(tree.root, '0000:00:03.0').unknown, ['0000:00:03.0']);
+    assert.equal(locatePci(tree.root, '0000:77:00.0').kind, 'absent');
   });
 });
 

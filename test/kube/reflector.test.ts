@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import * as z from 'zod';
 import { type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { type Change, cacheProblem, createReflector } from '../../kube/reflector.ts';
-import { unreadableObjects } from '../../runtime/metrics.ts';
+import { unreadableGauge } from '../../runtime/metrics.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
 import { recordingLogger } from '../support/logger.ts';
 
@@ -123,7 +123,7 @@ describe('the rules of a reflector', () => {
     await settle();
   };
   const unreadable = async () =>
-    (await unreadableObjects.get()).values.find(({ labels }) => labels.kind === 'things')?.value;
+    (await unreadableGauge.get()).values.find(({ labels }) => labels.kind === 'things')?.value;
   const warnings = () => lines.filter(({ level }) => Number(level) >= 40);
 
   it('lists pages of 500 objects and watches, both with the selectors', async () => {

@@ -52,8 +52,7 @@ export async function startKubeVirtStage(): Promise<KubeVirtStage> {
     await cluster.start();
     undo.push(() => cluster.stop());
     await cluster.plane.create(...['ovn-kubernetes', 'vms'].map(namespaceOf));
-    const noSwitch = { rundir: join(directory, 'no-ovs'), enabler: join(directory, 'no-ovs', 'enabler') };
-    const settings = { cluster, nodes, ovs: noSwitch, ovsNode: '', directory, dist };
+    const settings = { cluster, nodes, ovs: { rundir: join(directory, 'no-ovs') }, ovsNode: '', directory, dist };
     const plumbline = await install(settings);
     undo.push(() => plumbline.stop());
     await plumbline.ready();

@@ -73,7 +73,7 @@ async function start(isMoving: boolean) {
   await stage.start({
     ...{ files: new KernelFiles(), affinity, isMoving, cells: () => [] },
     online: () => CpuSet.parse(read('/sys/devices/system/cpu/online')),
-    now: () => performance.now() / 1000,
+    nowSeconds: () => performance.now() / 1000,
   });
   return stage;
 }

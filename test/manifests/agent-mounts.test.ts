@@ -101,23 +101,8 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
       const flags = [
         ...(pod.containers[0]?.args ?? []),
         ...['--node-name', NODE, '--probe-port', '0', '--kubeconfig', join(directory, 'kubeconfig')],
-        ...[
-          '--kubelet-dir',
-          join(container, KUBELET),
-          '--kubelet-config',
-          join(container, KUBELET, 'config.yaml'),
-          '--kubelet-endpoint',
-          '',
-          '--sysfs-root',
-          join(directory, 'sys'),
-        ],
-        ...[
-          '--ovs-rundir',
-          join(container, '/var/run/openvswitch'),
-          '--ovs-enabler',
-          join(container, '/etc/openvswitch/enable'),
-        ],
-        ...['--state-dir', join(container, '/var/lib/plumbline'), '--cgroup-root', join(container, '/host/cgroup')],
+        ...['--host-root', container, '--kubelet-endpoint', ''],
+        ...['--kubelet-config', join(container, KUBELET, 'config.yaml')],
         ...['--network-map', join(directory, 'map.yaml')],
       ];
       const command = [process.execPath, '--import', 'tsx', join(sources, 'node-agent/main.ts'), ...flags];
@@ -182,13 +167,13 @@ describe('the agent with the mounts of its DaemonSet and a read-only root', func
     writeTree(directory, {
       kubeconfig: JSON.stringify({ apiVersion: 'v1', kind: 'Config', ...cluster, ...contexts }),
       'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
-      'sys/devices/system/cpu/online': '0-7',
-      'sys/devices/system/node/node0/cpulist': '0-3',
-      'sys/devices/system/node/node1/cpulist': '4-7',
+      'container/sys/devices/system/cpu/online': '0-7',
+      'container/sys/devices/system/node/node0/cpulist': '0-3',
+      'container/sys/devices/system/node/node1/cpulist': '4-7',
     });
     for (let cpu = 0; cpu < 8; cpu++) {
       const siblings = `${cpu & ~1}-${cpu | 1}`;
-      writeTree(join(directory, `sys/devices/system/cpu/cpu${cpu}/topology`), {
+      writeTree(join(directory, `container/sys/devices/system/cpu/cpu${cpu}/topology`), {
         core_id: `${cpu >> 1}`,
         physical_package_id: '0',
         thread_siblings_list: siblings,

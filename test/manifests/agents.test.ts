@@ -43,11 +43,11 @@ describe('the agent’s manifests', () => {
       [FULL, 'DoesNotExist'],
       [DPU_HOST, 'Exists'],
     ] as const) {
-      const { pod, securityContext, mounts, config } = agentOf(name);
+      const { pod, securityContext, mounts } = agentOf(name);
       const { capabilities, seccompProfile, allowPrivilegeEscalation } = securityContext;
       assert.deepEqual(capabilities, { drop: ['ALL'], add: ['SYS_NICE'] });
       assert.deepEqual([pod.hostPID, seccompProfile.type, allowPrivilegeEscalation], [true, 'RuntimeDefault', false]);
-      assert.ok(mounts.includes(config.cgroupRoot));
+      assert.ok(mounts.includes('/host/cgroup'));
       assert.match(JSON.stringify(pod.affinity), new RegExp(`dpu-host","operator":"${operator}`));
     }
     assert.ok(!agentOf(DPU_HOST).mounts.some((path) => path.includes('openvswitch')));

@@ -31,7 +31,7 @@ const sighting = (more: Partial<DpuSighting> = {}): DpuSighting => ({
   uid: 'u1',
   dpuHost: true,
   looks: looksOf(['plumbline-node-agent']),
-  lost: [],
+  podsWithoutNetwork: [],
   waiting: [],
   ...more,
 });
@@ -56,7 +56,7 @@ describe('the doctor’s view of a DPU Lease', () => {
     [
       'reports pods that lost their network, by name',
       {
-        lost: ['default/a', 'default/b'],
+        podsWithoutNetwork: ['default/a', 'default/b'],
         looks: looksOf(['plumbline-node-agent'], {
           lease: { metadata: { ownerReferences, annotations: { 'plumbline.dev/dpu-run': RESTARTED } }, spec },
         }),

@@ -163,7 +163,7 @@ const LAYOUTS: [name: string, layout: Layout, expected?: Expected][] = [
       ),
       rootDir: '/var/lib/k0s/kubelet',
       files: { '/var/lib/k0s/kubelet-config.yaml': STATIC },
-      flags: ['--kubelet-dir', '/var/lib/k0s/kubelet'],
+      links: { '/var/lib/kubelet': '/var/lib/k0s/kubelet' },
     },
   ],
   [

@@ -47,9 +47,9 @@ export class FakeKubelet {
   private servers: Server[] = [];
 
   /** @param podResources where PodResources is served, if another process serves the kubelet's socket */
-  constructor(directory: string, podResources = 'pod-resources') {
+  constructor(directory: string, { podResources = 'pod-resources', cdiDir = join(directory, 'cdi') } = {}) {
     this.directory = directory;
-    this.cdiDir = join(directory, 'cdi');
+    this.cdiDir = cdiDir;
     this.podSocket = join(directory, podResources, 'kubelet.sock');
     this.registrationSocket = join(directory, 'device-plugins', KUBELET_SOCKET);
     for (const name of ['pod-resources', podResources, 'device-plugins'])

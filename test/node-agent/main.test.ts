@@ -33,13 +33,13 @@ function setUp(suite: Mocha.Suite): void {
     root = temp();
     api = createFakeApi(NODE);
     const server = await api.listen();
-    kubelet = new FakeKubelet(join(root, 'kubelet'));
+    kubelet = new FakeKubelet(join(root, 'var/lib/kubelet'), { cdiDir: join(root, 'var/run/cdi') });
     standIns = [];
     const kubeconfig = writeKubeconfig(root, server);
-    for (const name of ['etc', 'run']) mkdirSync(join(root, name));
+    for (const name of ['etc', 'var/run']) mkdirSync(join(root, name, 'openvswitch'), { recursive: true });
     writeTree(root, {
       'map.yaml': 'physnets: {physnet1: {numaNodes: [1]}}\ntunnel: {numaNodes: [0]}',
-      'kubelet/config.yaml':
+      'var/lib/kubelet/config.yaml':
         'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncpuManagerPolicy: static\ncpuManagerPolicyOptions: {full-pcpus-only: "true"}\n' +
         'topologyManagerPolicy: single-numa-node\nreservedSystemCPUs: "0-1"\n',
     });
@@ -51,17 +51,9 @@ function setUp(suite: Mocha.Suite): void {
       siblings: ['0-1', '2-3', '4-5', '6-7'],
       nodes: { 0: '0-3', 1: '4-7' },
     });
-    flags = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--ovs-rundir', join(root, 'run')];
-    flags.push('--kubelet-dir', kubelet.directory, '--cdi-dir', kubelet.cdiDir, '--sysfs-root', join(root, 'sys'));
+    flags = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--host-root', root];
     flags.push('--kubelet-config', join(kubelet.directory, 'config.yaml'), '--kubelet-endpoint', '');
-    flags.push(
-      '--state-dir',
-      join(root, 'state'),
-      '--ovs-enabler',
-      join(root, 'etc/enable'),
-      '--network-map',
-      join(root, 'map.yaml'),
-    );
+    flags.push('--network-map', join(root, 'map.yaml'));
   });
   afterEach(async function () {
     if (this.currentTest?.state === 'failed') console.error(agent.lines, agent.text);
@@ -84,9 +76,9 @@ describe('the node agent as a process', function () {
     skipWithout('twoCpus', this);
     const first = String(machine().first);
     for (const name of ['ovs-vswitchd', 'ovsdb-server']) {
-      standIns.push(await startStandIn(name, 4, join(root, `run/${name}.pid`)));
+      standIns.push(await startStandIn(name, 4, join(root, `var/run/openvswitch/${name}.pid`)));
     }
-    writeFileSync(join(root, 'etc/enable'), '1');
+    writeFileSync(join(root, 'etc/openvswitch/enable_dynamic_cpu_affinity'), '1');
     kubelet.allocatable = '2-7';
     kubelet.writeCheckpoint('0-7');
     await kubelet.start();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { buildOnce, dist } from '../support/bundles.ts';
@@ -28,8 +28,9 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
   before(() => buildOnce());
   beforeEach(async () => {
     directory = temp();
-    for (const name of ['run', 'kubelet', 'state', 'etc']) mkdirSync(join(directory, name));
-    const run = join(directory, 'run');
+    const run = join(directory, 'var/run/openvswitch');
+    for (const path of [run, join(directory, 'var/lib/kubelet')]) mkdirSync(path, { recursive: true });
+    symlinkSync('/sys', join(directory, 'sys'));
     socketPath = join(run, 'db.sock');
     const env = { ...process.env, OVS_RUNDIR: run, OVS_DBDIR: run, OVS_LOGDIR: run, OVS_SYSCONFDIR: run };
     execFileSync('ovsdb-tool', ['create', join(run, 'conf.db'), SCHEMA], { env });
@@ -103,8 +104,6 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
     transact([{ op: 'update', table: 'Bridge', where: [['name', '==', 'br-int']], row: { ports: ['set', []] } }]);
 
   const startAgent = async () => {
-    const places = { kubelet: 'kubelet-dir', state: 'state-dir', run: 'ovs-rundir', 'etc/enable': 'ovs-enabler' };
-    const flags = Object.entries(places).flatMap(([path, flag]) => [`--${flag}`, join(directory, path)]);
     const common = ['--node-name', 'n1', '--probe-port', '0', '--kubeconfig', writeKubeconfig(directory)];
     const env = { ...process.env, ...shippedNodeOptions('node-agent') };
     const {
@@ -112,7 +111,7 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
       line,
       lines,
       probe,
-    } = startAgentProcess([join(dist, 'node-agent.cjs'), ...common, ...flags], env);
+    } = startAgentProcess([join(dist, 'node-agent.cjs'), ...common, '--host-root', directory], env);
     started.push(agent);
     await eventually(() => line('agent started') !== undefined, 'started');
     const located = () => lines.findLast(({ msg }) => String(msg).startsWith('network map updated'))?.['physnets'];

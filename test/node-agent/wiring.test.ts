@@ -7,7 +7,7 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { observedLease } from '../../node-agent/gate/state-file.ts';
 import { Failures, Problems } from '../../node-agent/lifecycle/duty.ts';
 import { bootId, machineSeconds } from '../../node-agent/processes/proc.ts';
-import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
+import { type NodeAgentConfig, parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { createDpuLeaseDuties } from '../../node-agent/wiring/dpu-lease.ts';
 import { barrierOf, createDuties, kubeletConfigSources } from '../../node-agent/wiring/duties.ts';
 import { createGateDuties, stateOf } from '../../node-agent/wiring/gate.ts';
@@ -25,10 +25,14 @@ import { placesIn } from './wiring/agent-stage.ts';
 
 const temp = tempDirectories();
 
-/** The parts of duties, with every path below its own directory; there is no API server. */
-function partsOf(flags: readonly string[] = [], changes: Partial<AgentParts> = {}) {
+/** The parts of duties, with every path below its own directory, except `places`; there is no API server. */
+function partsOf(
+  flags: readonly string[] = [],
+  changes: Partial<AgentParts> = {},
+  places: Partial<NodeAgentConfig> = {},
+) {
   const directory = temp();
-  const config = parseNodeAgentConfig(['--node-name', 'n1', ...placesIn(directory), ...flags]);
+  const config = { ...parseNodeAgentConfig(['--node-name', 'n1', ...placesIn(directory), ...flags]), ...places };
   const logged = recordingLogger();
   const parts: AgentParts = {
     config,
@@ -148,7 +152,7 @@ describe('the gate’s duties', () => {
     const duties = createGateDuties(parts, { ...none, health: health as never });
     const end = start(duties.find(({ name }) => name === 'gate-state')!);
     const saved = () =>
-      JSON.parse(readFileSync(join(directory, 'run-dir/gate.state'), 'utf8')) as Record<string, unknown>;
+      JSON.parse(readFileSync(join(directory, 'run/plumbline/gate.state'), 'utf8')) as Record<string, unknown>;
     assert.equal(saved()['dpu'], 'ready');
     assert.deepEqual((saved()['lease'] as Record<string, unknown>)['changes'], 2);
     dpu.ready = false;
@@ -160,12 +164,12 @@ describe('the gate’s duties', () => {
 
   it('with removal, delete only their own files and then wait for the end', async () => {
     const { parts, directory, logged } = partsOf(['--gate', 'remove']);
-    writeTree(directory, { 'cni-conf-dir/10.conf': '', 'cni-bin-dir/plumbline-gate': '', 'cni-bin-dir/bridge': '' });
+    writeTree(directory, { 'etc/cni/net.d/10.conf': '', 'opt/cni/bin/plumbline-gate': '', 'opt/cni/bin/bridge': '' });
     const [removal] = createGateDuties(parts, none);
     start(removal!);
     await eventually(() => logged.lines.length === 1, 'it says what it has removed');
-    assert.deepEqual(readdirSync(join(directory, 'cni-bin-dir')), ['bridge']);
-    assert.deepEqual(logged.lines[0]?.['removed'], [join(directory, 'cni-bin-dir/plumbline-gate')]);
+    assert.deepEqual(readdirSync(join(directory, 'opt/cni/bin')), ['bridge']);
+    assert.deepEqual(logged.lines[0]?.['removed'], [join(directory, 'opt/cni/bin/plumbline-gate')]);
   });
 });
 
@@ -217,8 +221,8 @@ describe('the barrier before a container starts', () => {
   });
 
   it('the gate asks it for the CPUs of a pod, also on a host without Open vSwitch', async () => {
-    const places = ['--run-dir', gate.directory, '--cni-bin-dir', gate.binDir];
-    const { parts } = partsOf(['--gate', 'on', '--mode', 'dpu-host', ...places]);
+    const places = { runDir: gate.directory, cniBinDir: gate.binDir };
+    const { parts } = partsOf(['--gate', 'on', '--mode', 'dpu-host'], {}, places);
     const interrupts = part();
     const view = {
       assignments: [{ podUID: 'uid-1', container: 'compute', cpus: CpuSet.parse('2-3'), name: undefined }],
@@ -244,12 +248,10 @@ describe('a rolling update on a node with a dead DPU', () => {
 
   /** @returns what ends it */
   const agent = (policy: 'on' | 'off') => {
-    const places = ['--run-dir', gate.directory, '--cni-bin-dir', gate.binDir, '--cni-conf-dir', confDir];
+    const places = { runDir: gate.directory, cniBinDir: gate.binDir, cniConfDir: confDir };
     const get = async () => ({ metadata: { name: 'ovn-dpu-n1' }, spec: { renewTime: '2026-01-01T00:00:00.000000Z' } });
-    const { parts } = partsOf(['--mode', 'dpu-host', '--gate', policy, ...places], {
-      client: { get } as unknown as KubeClient,
-      gateProgram: gate.shim,
-    });
+    const changes = { client: { get } as unknown as KubeClient, gateProgram: gate.shim };
+    const { parts } = partsOf(['--mode', 'dpu-host', '--gate', policy], changes, places);
     const { duties, health } = createDpuLeaseDuties(parts);
     const all = [...duties, ...createGateDuties(parts, { assignments: undefined, vacate: async () => {}, health })];
     const ends = all.filter(({ name }) => DUTIES.includes(name)).map((duty) => start(duty));
@@ -390,9 +392,8 @@ describe('settings of the node agent', () => {
     ['--dpu-node-lease-duration', ['11', '600'], ['11.5', '601']],
     ['--kubelet-endpoint', ['', 'node:1', '[::1]:10250'], ['node', 'node:', 'node:123456', '/node:1', 'a b:1']],
     ['--node-name', ['a', 'a.b-c', `a${'b'.repeat(252)}`], ['', '-a', 'a-', `a${'b'.repeat(253)}`]],
-    ['--run-dir', [`/${'x'.repeat(95)}`], [`/${'x'.repeat(96)}`, 'x']],
+    ['--host-root', ['/', `/${'x'.repeat(63)}`], ['', 'x', `/${'x'.repeat(64)}`]],
     ['--dpu-exempt', [Array(128).fill('a').join()], [Array(129).fill('a').join()]],
-    ['--state-dir', ['/'], ['', 'x']],
   ];
   for (const [flag, accepted, refused] of limits) {
     it(`${flag} has limits`, () => {

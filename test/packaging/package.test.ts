@@ -78,6 +78,7 @@ describe('the npm package', function () {
       'THIRD-PARTY-LICENSES',
       'dist/api-schemas.json',
       ...parts.sort(),
+      'dist/client-node-port-forward.cjs',
       ...page,
       'dist/kubeconfig.cjs',
       'dist/node-agent.cjs',

@@ -92,8 +92,9 @@ const on = (uid: string, cpu: string, nodeName = 'n1') => {
   return { pod, bound: onNode(pod, nodeName) };
 };
 describe('lost places', () => {
+  const topology = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
+
   it('are found when the report arrives, as long as it is current, and their pods are considered for eviction', () => {
-    const topology = { topologyManager: { policy: 'single-numa-node', scope: 'container' } };
     const { state, filter, see, notified } = extenderOf({ nodes: { n1: statusOf(topology) } });
     // `b` needs all eight CPUs of NUMA node 1, next to `a` with two CPUs.
     const pods = [on('a', '2'), on('b', '8')];
@@ -115,6 +116,18 @@ describe('lost places', () => {
     assert.deepEqual(lost(), ['b']);
     state.reportChanged('n1', undefined);
     assert.deepEqual(lost(), []);
+  });
+
+  it('are found again when the pod that has the place ends, before the next report', () => {
+    const { state, filter, see } = extenderOf({ nodes: { n1: statusOf(topology) } });
+    const pods = [on('a', '2'), on('b', '8')];
+    for (const { pod } of pods) filter(pod);
+    const other = on('x', '6').bound;
+    for (const bound of [...pods.map(({ bound }) => bound), other]) see(bound);
+    state.reportChanged('n1', statusOf({ ...topology, assignments: [owned('x', '1-3,9-11')] }));
+    assert.deepEqual([...state.lostPlaces.on('n1')], ['b']);
+    see(other, { phase: 'Succeeded' });
+    assert.deepEqual([...state.lostPlaces.on('n1')], []);
   });
 
   it('include a list of the pods in a report that are no longer bound to its node', () => {

@@ -177,7 +177,7 @@ export function extenderOf(fixture: ExtenderFixture = {}): ExtenderUnderTest {
     metrics: createExtenderMetrics(createRegistry()),
     cluster: {
       missing: fixture.missing,
-      get podsSeenUntil() {
+      get bindingsKnownUntil() {
         return clock.now;
       },
     },

@@ -38,6 +38,7 @@ const PARTS = {
   gcc: { name: 'a C compiler', found: () => which('gcc'), install: setup, packaged: true },
   musl: { name: 'musl-gcc', found: () => which('musl-gcc'), install: setup, packaged: true },
   make: { name: 'make', found: () => which('make'), install: setup, packaged: true },
+  openssl: { name: 'OpenSSL', found: () => which('openssl'), install: setup, packaged: true },
   cniPlugins: {
     name: 'the CNI reference plugins',
     found: () => which('host-local', ['/usr/lib/cni', '/opt/cni/bin']),

@@ -54,7 +54,7 @@ export const vlan = z.object({
 });
 
 /** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
-const OWN_PROVIDER = 'ovn';
+const CLUSTER_NETWORK_PROVIDER = 'ovn';
 
 /** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
 export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: WatchOptions) {
@@ -80,7 +80,7 @@ export function createNetworkContextCache(configured: ConfiguredContext, { clien
     current: (): NetworkContext =>
       (built ??= {
         ...configured,
-        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== OWN_PROVIDER),
+        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== CLUSTER_NETWORK_PROVIDER),
         kubeOvnVlans: [...vlans.items.values()],
       }),
   };

@@ -89,7 +89,7 @@ export function createPodValidation(options: GatherOptions): Review {
   };
 }
 
-const NOT_SEEN =
+const WITHOUT_DECISION =
   'the pod is without a decision of Plumbline: the API server did not call its mutating webhook for this pod, or ' +
   `another webhook removed ${DECISION_ANNOTATION}; plumbline doctor installed webhook finds out`;
 
@@ -101,8 +101,8 @@ async function validateNew(request: AdmissionRequest, options: GatherOptions): P
   const { containers } = decision.changes;
   const changes = patchFor(request.object as RawPod, { containers, annotations: {}, nodes: undefined });
   if (changes.length === 0) return { allowed: true };
-  const isSeen = 'pod' in facts && facts.pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
-  if (!isSeen) return refused(422, NOT_SEEN);
+  const hasDecision = 'pod' in facts && facts.pod.metadata.annotations?.[DECISION_ANNOTATION] !== undefined;
+  if (!hasDecision) return refused(422, WITHOUT_DECISION);
   const where = changes.map(({ path, value }) => `${path.replaceAll('~1', '/')} should be ${JSON.stringify(value)}`);
   return refused(
     422,

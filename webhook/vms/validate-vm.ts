@@ -51,7 +51,8 @@ async function validate(
   const namesBefore = annotationNames(request.oldObject, current.path);
   const names = annotationNames(request.object, current.path).filter((name) => !namesBefore.includes(name));
   const unknown = unknownAnnotations(names);
-  if (previous !== undefined && unknown.length === 0 && judged(previous) === judged(current)) return { allowed: true };
+  if (previous !== undefined && unknown.length === 0 && checkedFields(previous) === checkedFields(current))
+    return { allowed: true };
   const instance = current.path === undefined;
   const { refusals, warnings } = checkTemplate(current, previous && { previous, instance }, options.gate);
   if (refusals.length > 0) {
@@ -92,11 +93,15 @@ function isKubeVirtController({ userInfo }: AdmissionRequest): boolean {
 
 /** Warns once, when the name is written, and only about VMs that opt in. */
 function aboutSchedulerOf(current: ReadTemplate, previous: ReadTemplate | undefined, schedulerName: string): string[] {
-  const [own, before] = [current, previous].map((template) => template?.spec.schedulerName ?? undefined);
-  return own === before || !hasAsked(current.metadata) ? [] : schedulerWarnings(own, schedulerName);
+  const [currentScheduler, previousScheduler] = [current, previous].map(
+    (template) => template?.spec.schedulerName ?? undefined,
+  );
+  return currentScheduler === previousScheduler || !hasAsked(current.metadata)
+    ? []
+    : schedulerWarnings(currentScheduler, schedulerName);
 }
 
-const JUDGED = [
+const CHECKED_FIELDS = [
   'domain',
   'networks',
   'nodeSelector',
@@ -106,6 +111,11 @@ const JUDGED = [
   'tolerations',
 ] as const;
 
-function judged({ outer, metadata, spec, instancetype }: ReadTemplate): string {
-  return JSON.stringify([outer.annotations, metadata.annotations, instancetype, JUDGED.map((part) => spec[part])]);
+function checkedFields({ outer, metadata, spec, instancetype }: ReadTemplate): string {
+  return JSON.stringify([
+    outer.annotations,
+    metadata.annotations,
+    instancetype,
+    CHECKED_FIELDS.map((part) => spec[part]),
+  ]);
 }

@@ -7,7 +7,7 @@ import { preparedHost } from '../../../model/placement/needs.ts';
 import { checkReport, faultOfError } from '../../../model/report/check.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, createAreaRecorder, type Fix, fix, inSystem } from './finding.ts';
 import { TOPOLOGY_CONDITION } from './kubelet.ts';
 
 const LABEL = `app.kubernetes.io/name=${AGENT}`;
@@ -47,16 +47,16 @@ const CONDITIONS: Readonly<Record<string, string>> = {
 };
 
 export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFacts): AreaReport {
-  const notes = createNotebook('agents');
-  const reports = notes.value(topologies, 'NodeTopologies');
+  const recorder = createAreaRecorder('agents');
+  const reports = recorder.value(topologies, 'NodeTopologies');
   const read = reports ?? [];
-  const leases = notes.value(agents, 'leases of plumbline-system');
+  const leases = recorder.value(agents, 'leases of plumbline-system');
   const names = namesOf(nodes.filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] === 'true'));
   const reporting = new Set(namesOf(read.filter(({ status }) => status)));
   const unread = new Set(namesOf(read.filter((report) => report.unread !== undefined)));
   const mute = reports ? names.filter((name) => !reporting.has(name) && !unread.has(name)) : [];
   if (mute.length > 0 && reporting.size > 0) {
-    notes.error(
+    recorder.error(
       `${countText(mute.length, 'node')} of KubeVirt without a report: ${someNames(mute)}`,
       'the extender only counts CPUs there, and gives these nodes the lowest score',
       agentsOn(mute, systemPods),
@@ -64,27 +64,27 @@ export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFac
     );
   }
   const silent = [...(leases?.silent ?? [])].filter((name) => reporting.has(name));
-  if (silent.length > 0) noteSilent(notes, silent, systemPods);
+  if (silent.length > 0) noteSilent(recorder, silent, systemPods);
   else if (leases && leases.ages.size > 0)
-    notes.seen(`${countText(leases.ages.size, 'agent')} renewed their Lease recently`);
+    recorder.checked(`${countText(leases.ages.size, 'agent')} renewed their Lease recently`);
   const orphans = reports ? [...reporting].filter((name) => !nodes.some(({ metadata }) => metadata.name === name)) : [];
   if (orphans.length > 0) {
-    notes.warning(
+    recorder.warning(
       `reports of nodes that no longer exist: ${someNames(orphans)}`,
       'the extender ignores them',
       fix('delete them', kubectl('delete', 'nodetopology', ...orphans)),
       { objects: orphans.map((name) => `nodetopology/${name}`) },
     );
   }
-  noteQuarantined(notes, nodes, read);
-  noteMaskless(notes, read);
+  noteQuarantined(recorder, nodes, read);
+  noteMaskless(recorder, read);
   for (const { metadata, status } of read) {
     for (const { type, status: is, reason, message } of status?.conditions ?? []) {
       // The area kubelet reports the cores, once for all nodes of a model.
       if (is !== 'False' || type === TOPOLOGY_CONDITION) continue;
       const why = CONDITIONS[type] ?? 'the effect is listed in docs/reference/events.md';
       const what = `${metadata.name}: ${type} is False (${reason}): ${message}`;
-      notes.warning(
+      recorder.warning(
         what,
         why,
         'see the fix for each condition in docs/reference/events.md#conditions-of-a-nodetopology',
@@ -94,12 +94,12 @@ export function checkAgents({ nodes, topologies, agents, systemPods }: DoctorFac
       );
     }
   }
-  return notes.report;
+  return recorder.report;
 }
 
-function noteSilent(notes: Notebook, names: readonly string[], systemPods: DoctorFacts['systemPods']): void {
+function noteSilent(recorder: AreaRecorder, names: readonly string[], systemPods: DoctorFacts['systemPods']): void {
   const reports = names.length === 1 ? 'its report is' : 'their reports are';
-  notes.error(
+  recorder.error(
     `${countText(names.length, 'agent')} silent: ${someNames(names)}`,
     `${reports} old: new VMs go there last and by CPU count only, or not at all (with a network or a CPU mask)`,
     agentsOn(names, systemPods),
@@ -107,22 +107,22 @@ function noteSilent(notes: Notebook, names: readonly string[], systemPods: Docto
   );
 }
 
-function noteMaskless(notes: Notebook, reports: readonly NodeTopology[]): void {
+function noteMaskless(recorder: AreaRecorder, reports: readonly NodeTopology[]): void {
   const names = namesOf(reports.filter(({ status }) => status?.pinsVMs === false));
   if (names.length === 0) return;
   const which = countText(names.length, 'node');
-  notes.seen(
+  recorder.checked(
     `${which} without CPU masks (--vm-pinning off), so VMs with a mask are not placed there: ${someNames(names)}`,
   );
 }
 
-function noteQuarantined(notes: Notebook, nodes: DoctorFacts['nodes'], reports: readonly NodeTopology[]): void {
+function noteQuarantined(recorder: AreaRecorder, nodes: DoctorFacts['nodes'], reports: readonly NodeTopology[]): void {
   for (const { metadata, status, unread } of reports) {
     const node = nodes.find((node) => node.metadata.name === metadata.name);
     const fault = unread ?? (status && faultOf(status, node));
     if (fault === undefined) continue;
     const name = metadata.name ?? '';
-    notes.error(
+    recorder.error(
       `the report of node ${name} is quarantined: ${fault}`,
       'the node counts as one without a report, and does not affect VMs on other nodes',
       `check ${name} and the log of its agent: the agent is broken, or the node is compromised`,

@@ -4,7 +4,7 @@ import { certificatesOf } from '../../../runtime/certificate.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
 import type { Read } from '../facts/read.ts';
-import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, createAreaRecorder, fix, inSystem } from './finding.ts';
 
 const SECONDS_PER_DAY = 86_400;
 /** cert-manager renews long before this; so close to expiry, renewal has failed. */
@@ -26,7 +26,7 @@ const CERTIFICATE = { cause: 'certificate' } as const;
 
 export function checkCertificates(facts: DoctorFacts): AreaReport {
   const { webhookSecret, mutating, validating, now } = facts;
-  const notes = createNotebook('certificates');
+  const recorder = createAreaRecorder('certificates');
   const configurations = [...(mutating.value ?? []), ...(validating.value ?? [])];
   const bundles = new Map(
     configurations
@@ -34,25 +34,30 @@ export function checkCertificates(facts: DoctorFacts): AreaReport {
       .flatMap(({ webhooks }) => webhooks)
       .flatMap(({ name, clientConfig: { caBundle } }) => (caBundle ? [[name, caBundle] as const] : [])),
   );
-  const cert = checkSecret(notes, webhookSecret, now);
-  checkPresented(notes, facts, cert);
+  const cert = checkSecret(recorder, webhookSecret, now);
+  checkPresented(recorder, facts, cert);
   for (const [name, bundle] of bundles) {
     const cas = decoded(bundle);
     if (cas.length === 0) {
       const what = `the CA bundle of ${name} is not a certificate`;
-      notes.error(what, 'every call of the webhook fails', RENEW, CERTIFICATE);
+      recorder.error(what, 'every call of the webhook fails', RENEW, CERTIFICATE);
     } else if (cert && !cas.some((ca) => isIssuedBy(cert, ca))) {
       const what = `the CA bundle of ${name} does not match the webhook’s certificate`;
       const why = 'the API server refuses the webhook’s certificate, so launchers cannot be created';
-      notes.error(what, why, RENEW, CERTIFICATE);
+      recorder.error(what, why, RENEW, CERTIFICATE);
     }
   }
-  return notes.report;
+  return recorder.report;
 }
 
 /** A replica presents what it has loaded, which need not be what the Secret has. */
-function checkPresented(notes: Notebook, { presented, now }: DoctorFacts, inSecret: X509Certificate | undefined): void {
-  for (const { pod, certificate } of notes.value(presented, `certificates that replicas of ${WEBHOOK} present`) ?? []) {
+function checkPresented(
+  recorder: AreaRecorder,
+  { presented, now }: DoctorFacts,
+  inSecret: X509Certificate | undefined,
+): void {
+  for (const { pod, certificate } of recorder.value(presented, `certificates that replicas of ${WEBHOOK} present`) ??
+    []) {
     if (certificate.fingerprint256 === inSecret?.fingerprint256) continue;
     const { validFrom, validTo } = certificate;
     const what = `pod ${pod} presents a certificate that`;
@@ -62,57 +67,57 @@ function checkPresented(notes: Notebook, { presented, now }: DoctorFacts, inSecr
       inSystem('logs', pod, '--tail=20'),
       inSystem('delete', 'pod', pod),
     );
-    if (Date.parse(validTo) <= now) notes.error(`${what} has expired (${validTo})`, rejected, reload, CERTIFICATE);
+    if (Date.parse(validTo) <= now) recorder.error(`${what} has expired (${validTo})`, rejected, reload, CERTIFICATE);
     else if (Date.parse(validFrom) > now) {
-      notes.error(`${what} is not valid yet (${validFrom})`, rejected, reload, CERTIFICATE);
+      recorder.error(`${what} is not valid yet (${validFrom})`, rejected, reload, CERTIFICATE);
     } else if (inSecret !== undefined && now - Date.parse(inSecret.validFrom) > RELOAD_MILLISECONDS) {
       const old = 'callers will reject it when it expires, or when its CA is no longer in the CA bundle';
-      notes.warning(`${what} is not the one in the secret ${WEBHOOK}-tls`, old, reload);
+      recorder.warning(`${what} is not the one in the secret ${WEBHOOK}-tls`, old, reload);
     }
   }
 }
 
 const RENEW_CA = renew('plumbline-ca');
 
-function checkSecret(notes: Notebook, read: Read<TlsSecret>, now: number): X509Certificate | undefined {
+function checkSecret(recorder: AreaRecorder, read: Read<TlsSecret>, now: number): X509Certificate | undefined {
   if (read.missing === 'absent') {
     const impact = `${WEBHOOK} cannot start without a certificate`;
-    notes.error(`there is no secret ${WEBHOOK}-tls in ${NAMESPACE}`, impact, RENEW, CERTIFICATE);
+    recorder.error(`there is no secret ${WEBHOOK}-tls in ${NAMESPACE}`, impact, RENEW, CERTIFICATE);
     return undefined;
   }
   const what = `the certificate of ${WEBHOOK}`;
-  const secret = notes.value(read, what);
+  const secret = recorder.value(read, what);
   if (secret === undefined) return undefined;
   const [cert] = decoded(secret.data['tls.crt']);
   if (cert === undefined) {
-    notes.error(`secret ${WEBHOOK}-tls has no certificate`, `${WEBHOOK} cannot start`, RENEW, CERTIFICATE);
+    recorder.error(`secret ${WEBHOOK}-tls has no certificate`, `${WEBHOOK} cannot start`, RENEW, CERTIFICATE);
     return undefined;
   }
   const left = (Date.parse(cert.validTo) - now) / 1000;
   const host = `${WEBHOOK}.${NAMESPACE}.svc`;
   const rejected = 'callers reject it';
-  if (left <= 0) notes.error(`${what} has expired (${cert.validTo})`, rejected, RENEW, CERTIFICATE);
+  if (left <= 0) recorder.error(`${what} has expired (${cert.validTo})`, rejected, RENEW, CERTIFICATE);
   else if (left < SOON) {
     const hours = Math.round(left / 3600);
-    notes.warning(`${what} expires in ${hours} hours`, 'cert-manager should have renewed it long ago', RENEW);
+    recorder.warning(`${what} expires in ${hours} hours`, 'cert-manager should have renewed it long ago', RENEW);
   } else if (Date.parse(cert.validFrom) > now) {
-    notes.error(`${what} is not valid yet (${cert.validFrom})`, rejected, 'correct the clocks of the nodes');
+    recorder.error(`${what} is not valid yet (${cert.validFrom})`, rejected, 'correct the clocks of the nodes');
   } else if (cert.checkHost(host) === undefined) {
-    notes.error(`${what} is not for ${host}`, rejected, RENEW, CERTIFICATE);
-  } else notes.seen(`${WEBHOOK}: valid for ${Math.floor(left / SECONDS_PER_DAY)} more days`);
-  checkAuthority(notes, secret, now);
+    recorder.error(`${what} is not for ${host}`, rejected, RENEW, CERTIFICATE);
+  } else recorder.checked(`${WEBHOOK}: valid for ${Math.floor(left / SECONDS_PER_DAY)} more days`);
+  checkAuthority(recorder, secret, now);
   return cert;
 }
 
-function checkAuthority(notes: Notebook, { data }: TlsSecret, now: number): void {
+function checkAuthority(recorder: AreaRecorder, { data }: TlsSecret, now: number): void {
   const ends = decoded(data['ca.crt']).map(({ validTo }) => Date.parse(validTo));
   if (ends.length === 0) return;
   const left = (Math.max(...ends) - now) / 1000;
   const what = `the CA in secret ${WEBHOOK}-tls`;
-  if (left <= 0) notes.error(`${what} has expired`, `callers reject the certificate of ${WEBHOOK}`, RENEW_CA);
+  if (left <= 0) recorder.error(`${what} has expired`, `callers reject the certificate of ${WEBHOOK}`, RENEW_CA);
   else if (left < CA_SOON) {
     const why = 'callers will then reject every certificate that it issued';
-    notes.warning(`${what} expires in ${Math.floor(left / SECONDS_PER_DAY)} days`, why, RENEW_CA);
+    recorder.warning(`${what} expires in ${Math.floor(left / SECONDS_PER_DAY)} days`, why, RENEW_CA);
   }
 }
 

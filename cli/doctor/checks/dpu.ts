@@ -18,13 +18,13 @@ import { isNetworkLost, networkMadeAt } from '../../../model/lease/dpu-run.ts';
 import { groupBy } from '../../../model/lists.ts';
 import { DPU_LEASE_PREFIX } from '../../../model/names.ts';
 import { named, readAll } from '../../support/lists.ts';
-import { type AreaReport, createNotebook } from './finding.ts';
+import { type AreaReport, createAreaRecorder } from './finding.ts';
 
 /** @param diagnoses undefined if the user may not read them */
 export function checkDpus(diagnoses: readonly DpuDiagnosis[] | undefined, seconds: number): AreaReport {
-  const notes = createNotebook('dpu');
-  notes.value(diagnoses ? { value: diagnoses } : { missing: 'forbidden' }, 'leases of DPUs');
-  if (diagnoses?.length === 0) notes.seen('no node has a DPU');
+  const recorder = createAreaRecorder('dpu');
+  recorder.value(diagnoses ? { value: diagnoses } : { missing: 'forbidden' }, 'leases of DPUs');
+  if (diagnoses?.length === 0) recorder.checked('no node has a DPU');
   for (const { node, renewals, writers, problems, notes: remarks } of diagnoses ?? []) {
     const by = writers.length === 0 ? '' : ` by ${writers.join(' and ')}`;
     const times = renewals === 1 ? 'once' : countText(renewals, 'time');
@@ -32,15 +32,15 @@ export function checkDpus(diagnoses: readonly DpuDiagnosis[] | undefined, second
     for (const problem of problems) {
       const [what = '', ...rest] = problem.split('; ');
       const why = `its lease was renewed ${times} in ${seconds} s${by}${remark}`;
-      notes.error(`${node}: ${what}`, why, rest.join('; ') || 'see docs/reference/dpu.md', {
+      recorder.error(`${node}: ${what}`, why, rest.join('; ') || 'see docs/reference/dpu.md', {
         objects: [`node/${node}`],
         cause: 'dpu-dead',
       });
     }
     if (problems.length === 0)
-      notes.seen(`${node}: its DPU’s lease was renewed ${times} in ${seconds} s${by}${remark}`);
+      recorder.checked(`${node}: its DPU’s lease was renewed ${times} in ${seconds} s${by}${remark}`);
   }
-  return notes.report;
+  return recorder.report;
 }
 
 const managedLease = leaseSchema.extend({ metadata: objectMeta.extend({ managedFields }) });
@@ -89,7 +89,7 @@ export async function watchDpus(
     uid: nodes.get(name)?.uid,
     dpuHost: hosts.includes(name),
     looks: looks.get(name) ?? [],
-    lost: lostPods(pods.get(name) ?? [], looks.get(name)?.at(-1)),
+    podsWithoutNetwork: podsWithoutNetwork(pods.get(name) ?? [], looks.get(name)?.at(-1)),
     waiting: (pods.get(name) ?? []).flatMap(waitingNetworks),
   }));
 }
@@ -102,7 +102,7 @@ async function readPods(client: KubeClient): Promise<ReadonlyMap<string, PodOfNo
 
 const nameOf = ({ metadata }: PodOfNode) => `${metadata.namespace}/${metadata.name}`;
 
-function lostPods(pods: readonly PodOfNode[], last: LeaseLook | undefined): string[] {
+function podsWithoutNetwork(pods: readonly PodOfNode[], last: LeaseLook | undefined): string[] {
   const restart = lastRestart(last?.lease);
   if (restart === undefined) return [];
   return pods.filter((ofNode) => isNetworkLost(networkMadeAt(ofNode), restart)).map(nameOf);

@@ -7,38 +7,38 @@ import { leaderless } from '../../extender/ask.ts';
 import { someNames } from '../../support/terminal.ts';
 import { type DoctorFacts, type Way, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
-import { type AreaReport, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, createAreaRecorder, fix, inSystem } from './finding.ts';
 import { applyAgain } from './installation.ts';
 import { tagOf } from './installed.ts';
 import { podNames, podObjects } from './pods.ts';
 
 export function checkExtender(facts: DoctorFacts): AreaReport {
-  const notes = createNotebook('extender');
+  const recorder = createAreaRecorder('extender');
   const way = wayOf(facts);
-  if (way === 'sidecar') checkSidecar(notes, facts);
+  if (way === 'sidecar') checkSidecar(recorder, facts);
   if (way === 'loopback') {
-    checkLoopback(notes, facts);
-    checkConfigured(notes, facts);
+    checkLoopback(recorder, facts);
+    checkConfigured(recorder, facts);
   }
   if (way === 'none') {
-    notes.error(
+    recorder.error(
       'the Deployment plumbline-scheduler is not installed, and no extender runs next to kube-scheduler',
       'no scheduler checks VMs against kubelets, networks and DPUs',
       applyAgain(facts),
       { cause: 'not-installed' },
     );
   }
-  if (way === 'unknown') notes.value({ missing: 'forbidden' }, 'Deployments and Leases of plumbline-system');
-  else checkRouting(notes, facts, way);
-  noteDifferences(notes, facts);
-  return notes.report;
+  if (way === 'unknown') recorder.value({ missing: 'forbidden' }, 'Deployments and Leases of plumbline-system');
+  else checkRouting(recorder, facts, way);
+  noteDifferences(recorder, facts);
+  return recorder.report;
 }
 
-function noteDifferences(notes: Notebook, { differences }: DoctorFacts): void {
+function noteDifferences(recorder: AreaRecorder, { differences }: DoctorFacts): void {
   const events = (differences.value ?? []).filter(isVerified);
   const pods = [...new Set(events.map(({ involvedObject: { namespace, name } }) => `${namespace}/${name}`))];
   if (pods.length === 0) return;
-  notes.warning(
+  recorder.warning(
     `kubelets did not do as predicted for ${countText(pods.length, 'pod')}: ${someNames(pods)}`,
     `the extender may place VMs on nodes that reject them, or away from their networks; the first: ${events[0]?.message}`,
     fix('save the line with "replay" of the extender’s log, repeat it with plumbline simulate --replay, and report it'),
@@ -54,72 +54,80 @@ const LOGS = fix(
 const AWAY = { cause: 'scheduler-away' } as const;
 const WAITS = `new VMs stay pending and VMs with a CPU mask paused; pods that do not name ${SCHEDULER} are not affected`;
 
-function checkSidecar(notes: Notebook, facts: DoctorFacts): void {
+function checkSidecar(recorder: AreaRecorder, facts: DoctorFacts): void {
   const { deployments, schedulerElection, extender } = facts;
-  const deployment = notes
+  const deployment = recorder
     .value(deployments, `Deployments of ${NAMESPACE}`)
     ?.find(({ metadata }) => metadata.name === SCHEDULER);
   const ready = deployment?.status?.readyReplicas ?? 0;
-  if (ready > 0) notes.seen(`${countText(ready, 'replica')} of ${SCHEDULER} ready`);
-  const leader = checkLeader(notes, schedulerElection);
+  if (ready > 0) recorder.checked(`${countText(ready, 'replica')} of ${SCHEDULER} ready`);
+  const leader = checkLeader(recorder, schedulerElection);
   // A replica without its extender is not ready: one fault, not two.
   const isSilent = leader !== undefined && extender.missing === 'silent';
-  if (deployment && ready === 0 && !isSilent) notes.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
-  if (leader !== undefined) checkAnswer(notes, leader, extender);
-  if (deployment) checkSchedulerVersion(notes, deployment, facts.apiVersion);
+  if (deployment && ready === 0 && !isSilent) recorder.error(`no replica of ${SCHEDULER} is ready`, WAITS, LOGS, AWAY);
+  if (leader !== undefined) checkAnswer(recorder, leader, extender);
+  if (deployment) checkSchedulerVersion(recorder, deployment, facts.apiVersion);
 }
 
-function checkAnswer(notes: Notebook, leader: string, extender: DoctorFacts['extender']): void {
+function checkAnswer(recorder: AreaRecorder, leader: string, extender: DoctorFacts['extender']): void {
   if (extender.missing === 'silent') {
     const what = `the extender in pod ${leader} does not answer: ${extender.failure}`;
-    notes.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')), {
+    recorder.error(what, WAITS, fix('read its log', inSystem('logs', leader, '-c', 'extender')), {
       cause: 'extender-away',
     });
   } else if (extender.missing === 'forbidden') {
-    notes.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
+    recorder.value(extender, `the extender’s answer (pods/portforward in ${NAMESPACE})`);
   } else if (extender.value?.active === false) {
     const why = 'until it is active, it neither evicts pods that cannot start nor triggers retries of waiting pods';
-    notes.warning(`the extender in pod ${leader} is not active, although its kube-scheduler is the leader`, why, LOGS);
-  } else if (extender.missing === undefined) notes.seen('the extender answers');
+    recorder.warning(
+      `the extender in pod ${leader} is not active, although its kube-scheduler is the leader`,
+      why,
+      LOGS,
+    );
+  } else if (extender.missing === undefined) recorder.checked('the extender answers');
 }
 
-function checkLeader(notes: Notebook, read: DoctorFacts['schedulerElection']): string | undefined {
+function checkLeader(recorder: AreaRecorder, read: DoctorFacts['schedulerElection']): string | undefined {
   if (read.missing === 'forbidden') {
-    notes.value(read, `the Lease ${SCHEDULER}`);
+    recorder.value(read, `the Lease ${SCHEDULER}`);
     return undefined;
   }
   const why = leaderless(SCHEDULER, read.value);
   const leader = read.value?.leader;
   if (why !== undefined) {
-    notes.error(leader === undefined ? why : `${why} by pod ${leader}`, WAITS, LOGS, AWAY);
+    recorder.error(leader === undefined ? why : `${why} by pod ${leader}`, WAITS, LOGS, AWAY);
     return undefined;
   }
-  notes.seen(`pod ${leader} is the leader`);
+  recorder.checked(`pod ${leader} is the leader`);
   return leader;
 }
 
 /** At most one minor version older, never newer: https://kubernetes.io/releases/version-skew-policy/ */
-function checkSchedulerVersion(notes: Notebook, deployment: Deployment, apiVersion: DoctorFacts['apiVersion']): void {
-  const server = notes.value(apiVersion, 'the API server’s version');
+function checkSchedulerVersion(
+  recorder: AreaRecorder,
+  deployment: Deployment,
+  apiVersion: DoctorFacts['apiVersion'],
+): void {
+  const server = recorder.value(apiVersion, 'the API server’s version');
   const image = deployment.spec.template.spec.containers.find(({ name }) => name === 'kube-scheduler')?.image ?? '';
   const [schedulerMinor, serverMinor] = [minorOf(tagOf(image)), minorOf(server ?? '')];
   if (schedulerMinor === undefined && image !== '')
-    notes.value({ missing: 'absent' }, `the version in the image ${image}`);
+    recorder.value({ missing: 'absent' }, `the version in the image ${image}`);
   if (server === undefined || schedulerMinor === undefined || serverMinor === undefined) return;
   const remedy = `the component manifests/components/kubernetes-1.${serverMinor}, or the chart, which follows the cluster's version`;
   if (schedulerMinor > serverMinor) {
-    notes.error(
+    recorder.error(
       `kube-scheduler ${tagOf(image)} is newer than the API server ${server}`,
       'it may need an API that this API server does not have, and then it schedules nothing',
       remedy,
     );
   } else if (serverMinor - schedulerMinor > 1) {
-    notes.warning(
+    recorder.warning(
       `kube-scheduler ${tagOf(image)} is ${serverMinor - schedulerMinor} minor versions older than the API server ${server}`,
       'Kubernetes supports one; an older kube-scheduler ignores newer pod fields and may place VMs wrongly',
       remedy,
     );
-  } else notes.seen(`kube-scheduler ${tagOf(image)}, API server ${server}`);
+  } else recorder.checked(`kube-scheduler ${tagOf(image)}, API server ${server}`);
 }
 
 function minorOf(version: string): number | undefined {
@@ -132,44 +140,44 @@ const UNCHECKED = 'pods are placed without a check of DPUs, networks and CPUs';
 const CONFIGURE = 'start kube-scheduler with the configuration in manifests/scheduler/loopback';
 
 /** Each kube-scheduler of the cluster may become the leader, and then calls the extender of its own host. */
-function checkLoopback(notes: Notebook, { schedulers, extenderPods, extender }: DoctorFacts): void {
+function checkLoopback(recorder: AreaRecorder, { schedulers, extenderPods, extender }: DoctorFacts): void {
   const readyPods = (extenderPods.value ?? []).filter(({ status }) =>
     status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True'),
   );
   const ready = new Set(readyPods.map(({ spec }) => spec.nodeName));
-  const pods = notes.value(schedulers, 'pods of kube-scheduler') ?? [];
+  const pods = recorder.value(schedulers, 'pods of kube-scheduler') ?? [];
   const alone = pods.filter(({ spec }) => !ready.has(spec.nodeName)).map(({ spec }) => spec.nodeName ?? '?');
   if (alone.length > 0) {
-    notes.error(
+    recorder.error(
       `no extender is ready next to kube-scheduler on ${someNames(alone)}`,
       `while that kube-scheduler leads, ${UNCHECKED}`,
       fix('find out why', kubectl('-n', 'kube-system', 'get', 'pods', '-o', 'wide', '-l', EXTENDERS)),
     );
-  } else notes.seen('an extender is ready next to each kube-scheduler');
+  } else recorder.checked('an extender is ready next to each kube-scheduler');
   if (extender.missing === 'silent') {
-    notes.error(`the leader’s extender does not answer: ${extender.failure}`, UNCHECKED, 'read the log of that pod');
+    recorder.error(`the leader’s extender does not answer: ${extender.failure}`, UNCHECKED, 'read the log of that pod');
   } else if (extender.missing === 'forbidden') {
-    notes.value(extender, 'the extender’s answer (leases and pods/portforward in kube-system)');
-  } else if (extender.missing === undefined) notes.seen('the extender answers');
+    recorder.value(extender, 'the extender’s answer (leases and pods/portforward in kube-system)');
+  } else if (extender.missing === undefined) recorder.checked('the extender answers');
 }
 
 /** No object contains kube-scheduler's configuration: judged by its command line and the calls to the extender. */
-function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: DoctorFacts): void {
+function checkConfigured(recorder: AreaRecorder, { schedulers, extender, launchers }: DoctorFacts): void {
   const bare = (schedulers.value ?? []).filter(({ spec }) => {
     const words = spec.containers.flatMap(({ command, args }) => [...(command ?? []), ...(args ?? [])]);
     return !words.some((word) => word === '--config' || word.startsWith('--config='));
   });
   if (bare.length > 0) {
     const what = `${someNames(bare.map(({ metadata }) => metadata.name ?? ''))} runs without --config`;
-    notes.error(what, 'it does not call the extender, so it places VMs by CPU count alone', CONFIGURE);
+    recorder.error(what, 'it does not call the extender, so it places VMs by CPU count alone', CONFIGURE);
     return;
   }
   if (extender.missing !== undefined) return;
   const { active, decisions } = extender.value;
   const bound = (launchers.value ?? []).filter(({ spec }) => spec.nodeName);
-  if (decisions.length > 0) notes.seen('kube-scheduler calls the extender');
+  if (decisions.length > 0) recorder.checked('kube-scheduler calls the extender');
   else if (active && bound.length > 0) {
-    notes.warning(
+    recorder.warning(
       'kube-scheduler has not called the extender since the extender became active',
       'if a VM started since then, kube-scheduler does not call the extender',
       CONFIGURE,
@@ -179,22 +187,24 @@ function checkConfigured(notes: Notebook, { schedulers, extender, launchers }: D
 
 const DEFAULT_SCHEDULER = 'default-scheduler';
 
-export function checkRouting(notes: Notebook, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
+export function checkRouting(recorder: AreaRecorder, facts: DoctorFacts, way: Exclude<Way, 'unknown'>): void {
   const { mutating, launchers } = facts;
-  const own = notes.value(mutating, 'MutatingWebhookConfigurations')?.find(({ metadata }) => metadata.name === WEBHOOK);
-  const routes = own?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);
+  const ourConfiguration = recorder
+    .value(mutating, 'MutatingWebhookConfigurations')
+    ?.find(({ metadata }) => metadata.name === WEBHOOK);
+  const routes = ourConfiguration?.webhooks.some(({ name }) => name === SCHEDULER_WEBHOOK);
   const pending = (launchers.value ?? []).filter(
     ({ spec, status }) => !spec.nodeName && (status?.phase ?? 'Pending') === 'Pending',
   );
   const naming = (isMeant: (scheduler: string) => boolean) =>
     pending.filter(({ spec }) => isMeant(spec.schedulerName || DEFAULT_SCHEDULER));
   if (way === 'sidecar') {
-    checkRouted(notes, facts, routes, naming);
+    checkRouted(recorder, facts, routes, naming);
     return;
   }
   const stranded = naming((scheduler) => scheduler === SCHEDULER);
   if (stranded.length > 0) {
-    notes.error(
+    recorder.error(
       `${countText(stranded.length, 'pending launcher')} for ${SCHEDULER}, which is not installed: ${someNames(podNames(stranded))}`,
       'they wait for a scheduler that is not running',
       'set --scheduler-name "" on the webhook (manifests/scheduler/loopback), then restart these VMs',
@@ -202,7 +212,7 @@ export function checkRouting(notes: Notebook, facts: DoctorFacts, way: Exclude<W
     );
   }
   if (routes === true) {
-    notes.error(
+    recorder.error(
       `the webhook ${SCHEDULER_WEBHOOK} assigns launchers to ${SCHEDULER}, which is not installed`,
       'new VMs wait for a scheduler that is not running',
       applyAgain(facts),
@@ -211,22 +221,22 @@ export function checkRouting(notes: Notebook, facts: DoctorFacts, way: Exclude<W
 }
 
 function checkRouted(
-  notes: Notebook,
+  recorder: AreaRecorder,
   facts: DoctorFacts,
   routes: boolean | undefined,
   naming: (isMeant: (scheduler: string) => boolean) => readonly ExplainedPod[],
 ): void {
   if (routes === false) {
-    notes.error(
+    recorder.error(
       `the MutatingWebhookConfiguration ${WEBHOOK} has no webhook ${SCHEDULER_WEBHOOK}`,
       'the default scheduler places launchers without calling the extender',
       applyAgain(facts),
       { cause: 'not-routed' },
     );
-  } else if (routes) notes.seen(`the webhook assigns launchers to ${SCHEDULER}`);
+  } else if (routes) recorder.checked(`the webhook assigns launchers to ${SCHEDULER}`);
   const missed = naming((scheduler) => scheduler === DEFAULT_SCHEDULER);
   if (missed.length > 0) {
-    notes.warning(
+    recorder.warning(
       `${countText(missed.length, 'pending launcher')} for ${DEFAULT_SCHEDULER}: ${someNames(podNames(missed))}`,
       'that scheduler does not call the extender, so it may place them on a node that cannot run them',
       fix('restart these VMs once the webhook works', plumbline('doctor', 'webhook')),
@@ -236,6 +246,6 @@ function checkRouted(
   const others = naming((scheduler) => scheduler !== DEFAULT_SCHEDULER && scheduler !== SCHEDULER);
   if (others.length > 0) {
     const names = [...new Set(others.map(({ spec }) => spec.schedulerName ?? ''))];
-    notes.seen(`${countText(others.length, 'pending launcher')} for another scheduler (${someNames(names)})`);
+    recorder.checked(`${countText(others.length, 'pending launcher')} for another scheduler (${someNames(names)})`);
   }
 }

@@ -30,7 +30,7 @@ export interface DoctorFinding {
   readonly meanwhile?: Fix | undefined;
   readonly objects?: readonly string[] | undefined;
   readonly cause?: SharedCause | undefined;
-  readonly state?: StateFound | undefined;
+  readonly state?: FindingState | undefined;
   readonly consequences?: readonly string[] | undefined;
 }
 
@@ -46,7 +46,7 @@ export type SharedCause =
   | 'agent-away'
   | 'dpu-dead';
 
-interface StateFound {
+interface FindingState {
   readonly reason: Reason;
   readonly remedies: readonly Remedy[];
   readonly nodes: readonly string[];
@@ -74,9 +74,9 @@ export const BREAK_GLASS = fix(
 
 type Note = (what: string, impact: string, fix: Fix | string, more?: FindingDetails) => void;
 
-export type Notebook = ReturnType<typeof createNotebook>;
+export type AreaRecorder = ReturnType<typeof createAreaRecorder>;
 
-export function createNotebook(area: Area) {
+export function createAreaRecorder(area: Area) {
   const findings: DoctorFinding[] = [];
   const seen: string[] = [];
   const unseen: string[] = [];
@@ -88,8 +88,8 @@ export function createNotebook(area: Area) {
   return {
     error: add('error'),
     warning: add('warning'),
-    seen: (text: string) => void seen.push(text),
-    unseen: (text: string) => void unseen.push(text),
+    checked: (text: string) => void seen.push(text),
+    notChecked: (text: string) => void unseen.push(text),
     /** The value, or undefined after a note that it could not be read. */
     value<T>(read: Read<T>, what: string): T | undefined {
       if (read.missing === undefined) return read.value;

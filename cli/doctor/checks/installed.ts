@@ -2,46 +2,47 @@ import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import type { SystemPod } from '../facts/objects.ts';
-import { type AreaReport, createNotebook, type Fix, fix, inSystem, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, createAreaRecorder, type Fix, fix, inSystem } from './finding.ts';
 import { applyAgain, defineAgain } from './installation.ts';
 
 export function checkInstalled(facts: DoctorFacts): AreaReport {
   const { topologies, mutating, validating, nodes } = facts;
-  const notes = createNotebook('installed');
+  const recorder = createAreaRecorder('installed');
   if (topologies.missing === 'absent') {
-    notes.error(
+    recorder.error(
       'the cluster has no NodeTopology resource',
       'agents cannot report without the definition, and every node counts as unknown',
       defineAgain(facts),
       { cause: 'not-installed' },
     );
   } else {
-    const reports = notes.value(topologies, 'NodeTopologies');
+    const reports = recorder.value(topologies, 'NodeTopologies');
     if (reports?.length === 0) {
-      notes.error(
+      recorder.error(
         'no node reports its topology',
         'the extender cannot predict any kubelet',
         fix('run the agents', inSystem('rollout', 'status', 'daemonset/plumbline-node-agent', '--timeout=1s')),
       );
-    } else if (reports) notes.seen(`${countText(reports.length, 'report')} of ${countText(nodes.length, 'node')}`);
+    } else if (reports)
+      recorder.checked(`${countText(reports.length, 'report')} of ${countText(nodes.length, 'node')}`);
   }
   for (const [read, kind, name] of [
     [mutating, 'MutatingWebhookConfiguration', WEBHOOK],
     [validating, 'ValidatingWebhookConfiguration', WEBHOOK],
   ] as const) {
-    const all = notes.value(read, `${kind}s`);
+    const all = recorder.value(read, `${kind}s`);
     if (all === undefined) continue;
-    if (all.some(({ metadata }) => metadata.name === name)) notes.seen(`${kind} ${name}`);
+    if (all.some(({ metadata }) => metadata.name === name)) recorder.checked(`${kind} ${name}`);
     else {
       const why =
         kind[0] === 'M'
           ? 'launchers are not padded, and full-pcpus-only nodes reject them'
           : 'users get no warning when they create a VM, and nothing checks launchers that other webhooks changed';
-      notes.error(`there is no ${kind} ${name}`, why, applyAgain(facts), { cause: 'not-installed' });
+      recorder.error(`there is no ${kind} ${name}`, why, applyAgain(facts), { cause: 'not-installed' });
     }
   }
-  checkVersions(notes, facts);
-  return notes.report;
+  checkVersions(recorder, facts);
+  return recorder.report;
 }
 
 const PARTS: Readonly<Record<string, string>> = {
@@ -77,16 +78,16 @@ const BY_ONE: Fix = fix(
 );
 
 /** One minor version apart is supported (docs/reference/versions.md): it occurs during an upgrade. */
-export function checkVersions(notes: Notebook, { systemPods, command }: DoctorFacts): void {
-  const pods = notes.value(systemPods, `pods of ${NAMESPACE}`);
+export function checkVersions(recorder: AreaRecorder, { systemPods, command }: DoctorFacts): void {
+  const pods = recorder.value(systemPods, `pods of ${NAMESPACE}`);
   if (pods === undefined) return;
   const { running, unknown } = runningParts(pods);
-  for (const image of unknown) notes.value({ missing: 'absent' }, `the version in the image ${image}`);
+  for (const image of unknown) recorder.value({ missing: 'absent' }, `the version in the image ${image}`);
   if (running.length === 0) return;
   const all = [...running, { part: COMMAND, version: command, pods: 1, ready: 1 }];
   const versions = versionsText(all);
   if (!differ(running) && minorsApart([running[0]!, all.at(-1)!]) === 0) {
-    notes.seen(`versions: ${versions}`);
+    recorder.checked(`versions: ${versions}`);
     return;
   }
   const apart = minorsApart(all);
@@ -94,11 +95,11 @@ export function checkVersions(notes: Notebook, { systemPods, command }: DoctorFa
   if (apart <= 1) {
     const impact =
       'one minor version apart works during an upgrade: a new feature has no effect until all parts have it';
-    notes.warning(what, impact, differ(running) ? FINISH : OTHER_COMMAND);
+    recorder.warning(what, impact, differ(running) ? FINISH : OTHER_COMMAND);
   } else {
     const impact =
       'any two parts may be one minor version apart: beyond that, one may ignore or quarantine what another reports';
-    notes.error(what, impact, BY_ONE);
+    recorder.error(what, impact, BY_ONE);
   }
 }
 
@@ -132,10 +133,10 @@ export function versionsText(all: readonly Running[], readiness = false): string
   const parts = [...new Set(all.map(({ part }) => part))];
   return parts
     .map((part) => {
-      const own = all.filter((one) => one.part === part);
-      const versions = own.map(({ version, pods, ready }) => {
+      const entriesOfPart = all.filter((one) => one.part === part);
+      const versions = entriesOfPart.map(({ version, pods, ready }) => {
         if (readiness && ready < pods) return `${version} (${ready} of ${pods} ready)`;
-        return own.length > 1 ? `${version} (${countText(pods, 'pod')})` : version;
+        return entriesOfPart.length > 1 ? `${version} (${countText(pods, 'pod')})` : version;
       });
       return `${part} ${versions.join(' and ')}`;
     })

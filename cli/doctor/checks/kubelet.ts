@@ -5,7 +5,7 @@ import { behaviourOf } from '../../../model/kubelet/versions.ts';
 import { SCHEDULABLE_LABEL } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaReport, createNotebook } from './finding.ts';
+import { type AreaReport, createAreaRecorder } from './finding.ts';
 
 export const TOPOLOGY_CONDITION = 'KubeletTopologyAgrees';
 
@@ -113,8 +113,8 @@ const RULES: readonly Rule[] = [
 ];
 
 export function checkKubelets({ topologies, nodes }: DoctorFacts): AreaReport {
-  const notes = createNotebook('kubelet');
-  const { hosts, unusable } = hostsOf(notes.value(topologies, 'NodeTopologies') ?? []);
+  const recorder = createAreaRecorder('kubelet');
+  const { hosts, unusable } = hostsOf(recorder.value(topologies, 'NodeTopologies') ?? []);
   const workers = new Set(
     nodes
       .filter(({ metadata }) => metadata.labels?.[SCHEDULABLE_LABEL] !== 'false')
@@ -128,18 +128,18 @@ export function checkKubelets({ topologies, nodes }: DoctorFacts): AreaReport {
       if (text !== undefined) groups.set(text, [...(groups.get(text) ?? []), host.name]);
     }
     for (const [text, names] of groups) {
-      notes[severity](`${text} on ${countText(names.length, 'node')}: ${someNames(names)}`, why, todo, {
+      recorder[severity](`${text} on ${countText(names.length, 'node')}: ${someNames(names)}`, why, todo, {
         objects: names.map((name) => `node/${name}`),
       });
     }
   }
   for (const [name, why] of unusable) {
-    notes.error(`node ${name}: ${why}`, 'the node counts as one without a report', 'read the log of its agent', {
+    recorder.error(`node ${name}: ${why}`, 'the node counts as one without a report', 'read the log of its agent', {
       objects: [`node/${name}`],
       cause: 'bad-report',
     });
   }
   const versions = [...new Set(relevant.map(({ status }) => status.kubeletVersion ?? 'unknown'))].sort();
-  if (relevant.length > 0) notes.seen(`${countText(relevant.length, 'kubelet')}, ${versions.join(', ')}`);
-  return notes.report;
+  if (relevant.length > 0) recorder.checked(`${countText(relevant.length, 'kubelet')}, ${versions.join(', ')}`);
+  return recorder.report;
 }

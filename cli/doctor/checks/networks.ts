@@ -3,17 +3,17 @@ import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { classifyNad, nadFacts } from '../../../model/networks/nad.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, createAreaRecorder } from './finding.ts';
 
 export function checkNetworks({ nads, topologies }: DoctorFacts): AreaReport {
-  const notes = createNotebook('networks');
+  const recorder = createAreaRecorder('networks');
   const reported = new Set(
     (topologies.value ?? []).flatMap(({ status }) => (status?.physnets ?? []).map(({ name }) => name)),
   );
   const unknown = new Map<string, string[]>();
   const unreadable: string[] = [];
   const refused = new Map<string, string>();
-  const all = notes.value(nads, 'NetworkAttachmentDefinitions');
+  const all = recorder.value(nads, 'NetworkAttachmentDefinitions');
   for (const nad of all ?? []) {
     const name = `${nad.metadata.namespace}/${nad.metadata.name}`;
     const facts = nadFacts(nad);
@@ -23,17 +23,18 @@ export function checkNetworks({ nads, topologies }: DoctorFacts): AreaReport {
     if (physnet !== undefined && !reported.has(physnet)) unknown.set(physnet, [...(unknown.get(physnet) ?? []), name]);
     if (network.kind === 'none' && network.warning === 'invalid-json') unreadable.push(name);
   }
-  if ((topologies.value ?? []).some(({ status }) => status)) noteUnknown(notes, unknown);
+  if ((topologies.value ?? []).some(({ status }) => status)) noteUnknown(recorder, unknown);
   const invalid = `the configuration of ${someNames(unreadable)} is not valid JSON`;
-  noteBroken(notes, unreadable, invalid, 'pods on it do not start');
-  noteBroken(notes, [...refused.keys()], someNames([...refused.values()]), 'pods on it stay in ContainerCreating');
-  if (all) notes.seen(`${countText(all.length, 'definition')}, physnets ${[...reported].sort().join(', ') || 'none'}`);
-  return notes.report;
+  noteBroken(recorder, unreadable, invalid, 'pods on it do not start');
+  noteBroken(recorder, [...refused.keys()], someNames([...refused.values()]), 'pods on it stay in ContainerCreating');
+  if (all)
+    recorder.checked(`${countText(all.length, 'definition')}, physnets ${[...reported].sort().join(', ') || 'none'}`);
+  return recorder.report;
 }
 
-function noteUnknown(notes: Notebook, unknown: ReadonlyMap<string, readonly string[]>): void {
+function noteUnknown(recorder: AreaRecorder, unknown: ReadonlyMap<string, readonly string[]>): void {
   for (const [physnet, names] of unknown) {
-    notes.warning(
+    recorder.warning(
       `no node has physnet ${physnet}, which ${someNames(names)} ${names.length === 1 ? 'leads' : 'lead'} to`,
       'Plumbline aligns no VM with it, because its NUMA node is unknown',
       'check ovn-bridge-mappings on the nodes, the network map of the agents, and the name in the definition',
@@ -42,8 +43,8 @@ function noteUnknown(notes: Notebook, unknown: ReadonlyMap<string, readonly stri
   }
 }
 
-function noteBroken(notes: Notebook, names: readonly string[], what: string, impact: string): void {
+function noteBroken(recorder: AreaRecorder, names: readonly string[], what: string, impact: string): void {
   if (names.length === 0) return;
   const objects = names.map((name) => `network-attachment-definition/${name}`);
-  notes.error(what, impact, 'correct spec.config', { objects });
+  recorder.error(what, impact, 'correct spec.config', { objects });
 }

@@ -15,27 +15,27 @@ import { CPU_MASK_START_ANNOTATION } from '../../../model/names.ts';
 import { electionFacts } from '../../extender/ask.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
-import { type AreaReport, createNotebook, fix, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, createAreaRecorder, fix } from './finding.ts';
 
 export function checkPods(facts: DoctorFacts): AreaReport {
   const { launchers, nodes, rejections } = facts;
-  const notes = createNotebook('pods');
-  const all = notes.value(launchers, 'launchers') ?? [];
+  const recorder = createAreaRecorder('pods');
+  const all = recorder.value(launchers, 'launchers') ?? [];
   const live = all.filter(({ status }) => !['Failed', 'Succeeded'].includes(status?.phase ?? ''));
-  noteStates(notes, statesOf(facts, live));
-  noteRejected(notes, all, (rejections.value ?? []).filter(isVerified).filter(isOwned(facts)));
-  notes.seen(countText(live.length, 'launcher'));
-  noteLateMasks(notes, live);
+  noteStates(recorder, statesOf(facts, live));
+  noteRejected(recorder, all, (rejections.value ?? []).filter(isVerified).filter(isOwned(facts)));
+  recorder.checked(countText(live.length, 'launcher'));
+  noteLateMasks(recorder, live);
   const cordoned = nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name ?? '');
   if (cordoned.length > 0) {
-    notes.warning(
+    recorder.warning(
       `${countText(cordoned.length, 'node')} cordoned: ${someNames(cordoned)}`,
       'no new VM starts there',
       fix('uncordon when the maintenance is done', kubectl('uncordon', ...cordoned)),
       { objects: cordoned.map((name) => `node/${name}`) },
     );
   }
-  return notes.report;
+  return recorder.report;
 }
 
 /** The impact of a state of VMs, if its text does not include it. */
@@ -64,14 +64,14 @@ const nodesOf = (pods: readonly ExplainedPod[]) => [
   ...new Set(pods.flatMap(({ spec }) => (spec.nodeName ? [`node/${spec.nodeName}`] : []))),
 ];
 
-function noteStates(notes: Notebook, states: ReadonlyMap<ExplainedPod, VmState>): void {
+function noteStates(recorder: AreaRecorder, states: ReadonlyMap<ExplainedPod, VmState>): void {
   const faults = [...states].filter(([, { verdict }]) => verdict === 'broken' || verdict === 'degraded');
   for (const list of groupBy(faults, ([, { reason }]) => reason).values()) {
     const pods = list.map(([pod]) => pod);
     const first = list[0]![1];
     const { reason, verdict } = first;
     const { about } = REASONS[reason];
-    notes[verdict === 'broken' ? 'error' : 'warning'](
+    recorder[verdict === 'broken' ? 'error' : 'warning'](
       `${countText(pods.length, 'launcher')} ${about}: ${someNames(podNames(pods))}`,
       `${IMPACT[reason] ?? 'they do not have what they asked for'}; the first: ${first.text}`,
       fix(
@@ -100,7 +100,7 @@ function isOwned({ machines, instances }: DoctorFacts): (event: Occurrence) => b
   return ({ involvedObject: { namespace, name } }) => owners.some((owner) => `${namespace}/${name}`.startsWith(owner));
 }
 
-function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {
+function noteRejected(recorder: AreaRecorder, all: readonly ExplainedPod[], events: readonly Occurrence[]): void {
   const failed = all.filter(({ status }) => status?.phase === 'Failed' && REJECTIONS.includes(status.reason ?? ''));
   const gone = events
     .map(({ reason, involvedObject: { namespace, name } }) => ({ reason, pod: `${namespace}/${name}` }))
@@ -108,7 +108,7 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   const pods = [...new Set([...podNames(failed), ...gone.map(({ pod }) => pod)])];
   if (pods.length === 0) return;
   const reasons = [...new Set([...failed.map(({ status }) => status?.reason), ...gone.map(({ reason }) => reason)])];
-  notes.warning(
+  recorder.warning(
     `kubelets have rejected ${countText(pods.length, 'launcher')} (${reasons.join(', ')}): ${someNames(pods)}`,
     'kube-scheduler placed them on nodes that could not take them; KubeVirt deletes them and starts others, each after a longer pause',
     fix(
@@ -120,11 +120,11 @@ function noteRejected(notes: Notebook, all: readonly ExplainedPod[], events: rea
   );
 }
 
-function noteLateMasks(notes: Notebook, live: readonly ExplainedPod[]): void {
+function noteLateMasks(recorder: AreaRecorder, live: readonly ExplainedPod[]): void {
   const late = live.filter(({ metadata }) => startsRunning(metadata) && readMask(metadata) !== undefined);
   if (late.length === 0) return;
   const how = `after ${late.length === 1 ? 'it starts' : 'they start'} (${CPU_MASK_START_ANNOTATION}: running)`;
-  notes.seen(`${countText(late.length, 'VM')} whose CPU mask is set ${how}: ${someNames(podNames(late))}`);
+  recorder.checked(`${countText(late.length, 'VM')} whose CPU mask is set ${how}: ${someNames(podNames(late))}`);
 }
 
 function readMask(metadata: ExplainedPod['metadata']): MaskRequest | undefined {
@@ -163,8 +163,8 @@ function statesOf(facts: DoctorFacts, launchers: readonly ExplainedPod[]): Map<E
     rejections: facts.rejections.value,
   });
   return new Map(
-    vms.flatMap(({ launchers: own, state }) => {
-      const pod = own.find(({ metadata }) => metadata.uid === state.launcher);
+    vms.flatMap(({ launchers: vmLaunchers, state }) => {
+      const pod = vmLaunchers.find(({ metadata }) => metadata.uid === state.launcher);
       return pod === undefined ? [] : [[pod, state] as const];
     }),
   );

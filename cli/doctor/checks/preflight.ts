@@ -3,7 +3,7 @@ import { DPU_LEASE_NAMESPACE } from '../../../model/names.ts';
 import { someNames } from '../../support/terminal.ts';
 import { featureGates } from '../facts/objects.ts';
 import type { KubeletSettings, PreflightFacts } from '../facts/preflight.ts';
-import { type AreaReport, createNotebook, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, createAreaRecorder } from './finding.ts';
 
 /** Minor versions of Kubernetes 1 that this version was tested with: docs/reference/versions.md. */
 const KUBERNETES = { oldest: 33, newest: 37 } as const;
@@ -75,64 +75,68 @@ const SETTINGS: readonly {
 ];
 
 export function checkPreflight(facts: PreflightFacts): AreaReport {
-  const notes = createNotebook('preflight');
-  checkVersion(notes, facts);
+  const recorder = createAreaRecorder('preflight');
+  checkVersion(recorder, facts);
   for (const { name, group, severity, impact, todo } of PRODUCTS) {
-    if (facts.groups.has(group)) notes.seen(name);
-    else notes[severity](`${name} is not installed: the API server does not serve ${group}`, impact, todo);
+    if (facts.groups.has(group)) recorder.checked(name);
+    else recorder[severity](`${name} is not installed: the API server does not serve ${group}`, impact, todo);
   }
-  checkInjector(notes, facts);
-  checkCpuManagerGate(notes, facts);
-  checkSettings(notes, facts);
+  checkInjector(recorder, facts);
+  checkCpuManagerGate(recorder, facts);
+  checkSettings(recorder, facts);
   if (facts.dpuNamespace?.missing === 'absent') {
-    notes.error(
+    recorder.error(
       `nodes have a DPU, and the namespace ${DPU_LEASE_NAMESPACE} does not exist`,
       'the overlay dpu-host cannot be applied: it needs that namespace for the Leases of DPUs',
       'install OVN-Kubernetes first',
     );
   }
   if (facts.denied.length > 0) {
-    notes.error(
+    recorder.error(
       `you may not ${someNames(facts.denied, 4)}`,
       'you cannot apply the manifests',
       'install as a user with the role cluster-admin: Kubernetes lets a user grant only the permissions that the user has',
     );
-  } else notes.seen('you may create every object of the manifests');
-  return notes.report;
+  } else recorder.checked('you may create every object of the manifests');
+  return recorder.report;
 }
 
-function checkVersion(notes: Notebook, { version }: PreflightFacts): void {
-  const apiVersion = notes.value(version, 'the API server’s version');
+function checkVersion(recorder: AreaRecorder, { version }: PreflightFacts): void {
+  const apiVersion = recorder.value(version, 'the API server’s version');
   const [, minor] = /^v?1\.(\d+)\b/.exec(apiVersion ?? '') ?? [];
   if (apiVersion === undefined || minor === undefined) return;
   if (Number(minor) < KUBERNETES.oldest) {
     const impact = 'agents may fail to read the kubelet’s settings, and the API server may reject policies';
-    notes.error(`Kubernetes ${apiVersion} is older than 1.${KUBERNETES.oldest}`, impact, 'upgrade the cluster first');
+    recorder.error(
+      `Kubernetes ${apiVersion} is older than 1.${KUBERNETES.oldest}`,
+      impact,
+      'upgrade the cluster first',
+    );
   } else if (Number(minor) > KUBERNETES.newest) {
-    notes.warning(
+    recorder.warning(
       `Kubernetes ${apiVersion} is newer than 1.${KUBERNETES.newest}, the newest that this version supports`,
       'the extender only counts CPUs for kubelets that it does not know',
       'upgrade Plumbline if there is a newer version (docs/reference/versions.md)',
     );
-  } else notes.seen(`Kubernetes ${apiVersion}`);
+  } else recorder.checked(`Kubernetes ${apiVersion}`);
 }
 
-function checkCpuManagerGate(notes: Notebook, { groups, kubevirts }: PreflightFacts): void {
+function checkCpuManagerGate(recorder: AreaRecorder, { groups, kubevirts }: PreflightFacts): void {
   if (!groups.has('kubevirt.io')) return;
-  const installed = notes.value(kubevirts, 'KubeVirt objects') ?? [];
+  const installed = recorder.value(kubevirts, 'KubeVirt objects') ?? [];
   if (installed.length === 0 || installed.some((kubevirt) => featureGates(kubevirt).includes('CPUManager'))) return;
-  notes.warning(
+  recorder.warning(
     'KubeVirt’s feature gate CPUManager is off',
     'KubeVirt labels no node for VMs with dedicated CPUs, so they stay Pending',
     'add CPUManager to the featureGates of the KubeVirt object (docs/tasks/install.md#2-configure-kubevirt)',
   );
 }
 
-function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): void {
+function checkInjector(recorder: AreaRecorder, { groups, injectors }: PreflightFacts): void {
   if (!groups.has('cert-manager.io')) return;
-  const deployments = notes.value(injectors, 'cert-manager’s cainjector');
+  const deployments = recorder.value(injectors, 'cert-manager’s cainjector');
   if (deployments === undefined || deployments.some(({ status }) => (status?.readyReplicas ?? 0) > 0)) return;
-  notes.warning(
+  recorder.warning(
     'no replica of cert-manager’s cainjector is ready',
     'the API server cannot verify the webhook’s certificate, so it does not call the webhook',
     'run cert-manager with its cainjector',
@@ -141,20 +145,20 @@ function checkInjector(notes: Notebook, { groups, injectors }: PreflightFacts): 
 
 const UNREAD = { forbidden: 'you may not get nodes/proxy', absent: 'the kubelet does not answer' } as const;
 
-function checkSettings(notes: Notebook, { nodes, kubelets }: PreflightFacts): void {
-  const all = notes.value(nodes, 'nodes');
+function checkSettings(recorder: AreaRecorder, { nodes, kubelets }: PreflightFacts): void {
+  const all = recorder.value(nodes, 'nodes');
   const read = [...kubelets].flatMap(([name, { value }]) => (value === undefined ? [] : [[name, value] as const]));
   for (const { applies, what, impact, todo } of SETTINGS) {
     const names = read.filter(([, settings]) => applies(settings)).map(([name]) => name);
     if (names.length === 0) continue;
     const objects = names.map((name) => `node/${name}`);
-    notes.warning(`${what} on ${countText(names.length, 'node')}: ${someNames(names)}`, impact, todo, { objects });
+    recorder.warning(`${what} on ${countText(names.length, 'node')}: ${someNames(names)}`, impact, todo, { objects });
   }
-  if (read.length > 0) notes.seen(`${countText(read.length, 'kubelet')} queried`);
+  if (read.length > 0) recorder.checked(`${countText(read.length, 'kubelet')} queried`);
   for (const missing of ['forbidden', 'absent'] as const) {
     const names = [...kubelets].filter(([, result]) => result.missing === missing).map(([name]) => name);
-    if (names.length > 0) notes.unseen(`settings of ${someNames(names)} (${UNREAD[missing]})`);
+    if (names.length > 0) recorder.notChecked(`settings of ${someNames(names)} (${UNREAD[missing]})`);
   }
   const left = (all?.length ?? 0) - kubelets.size;
-  if (left > 0) notes.unseen(`settings of ${countText(left, 'more node')} (a sample is enough)`);
+  if (left > 0) recorder.notChecked(`settings of ${countText(left, 'more node')} (a sample is enough)`);
 }

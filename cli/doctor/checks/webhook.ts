@@ -7,7 +7,7 @@ import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
 import { RENEW } from './certificates.ts';
-import { type AreaReport, BREAK_GLASS, createNotebook, fix, inSystem, type Notebook } from './finding.ts';
+import { type AreaRecorder, type AreaReport, BREAK_GLASS, createAreaRecorder, fix, inSystem } from './finding.ts';
 import { applyAgain } from './installation.ts';
 
 const OURS = WEBHOOK;
@@ -22,36 +22,36 @@ const AS_WITHOUT =
 
 export function checkWebhook(facts: DoctorFacts): AreaReport {
   const { mutating, validating, endpoints } = facts;
-  const notes = createNotebook('webhook');
-  const mutators = notes.value(mutating, 'MutatingWebhookConfigurations') ?? [];
-  const validators = notes.value(validating, 'ValidatingWebhookConfigurations') ?? [];
-  const own = mutators.find(({ metadata }) => metadata.name === OURS);
-  const launcher = own?.webhooks.find(({ name }) => name === LAUNCHER_WEBHOOK);
+  const recorder = createAreaRecorder('webhook');
+  const mutators = recorder.value(mutating, 'MutatingWebhookConfigurations') ?? [];
+  const validators = recorder.value(validating, 'ValidatingWebhookConfigurations') ?? [];
+  const ourConfiguration = mutators.find(({ metadata }) => metadata.name === OURS);
+  const launcher = ourConfiguration?.webhooks.find(({ name }) => name === LAUNCHER_WEBHOOK);
   for (const { webhooks } of [...mutators, ...validators].filter(isOurs)) {
-    for (const webhook of webhooks) checkOne(notes, webhook);
+    for (const webhook of webhooks) checkOne(recorder, webhook);
   }
-  if (own && launcher) checkOrder(notes, facts, launcher);
-  const slices = notes.value(endpoints, `EndpointSlices of ${NAMESPACE}`);
+  if (ourConfiguration && launcher) checkOrder(recorder, facts, launcher);
+  const slices = recorder.value(endpoints, `EndpointSlices of ${NAMESPACE}`);
   const serving = slices?.filter(({ metadata }) => metadata.labels?.['kubernetes.io/service-name'] === OURS) ?? [];
   const ready = serving.flatMap((slice) => slice.endpoints).filter(({ conditions }) => conditions?.ready !== false);
-  const called = checkRequired(notes, facts, launcher, ready.length);
-  if (own && serving.length > 0 && ready.length === 0) {
-    notes.error(
+  const called = checkRequired(recorder, facts, launcher, ready.length);
+  if (ourConfiguration && serving.length > 0 && ready.length === 0) {
+    recorder.error(
       `no replica of ${OURS} is ready`,
       called ? 'the API server cannot create launchers that use Plumbline: the webhook does not answer' : AS_WITHOUT,
       fix('find out why', inSystem('get', 'pods'), inSystem('logs', `deploy/${OURS}`)),
       { cause: 'webhook-away', ...(called && { meanwhile: BREAK_GLASS }) },
     );
-  } else if (ready.length > 0) notes.seen(`${countText(ready.length, 'replica')} ready`);
-  if (launcher && called) checkReview(notes, facts);
-  checkAlignCpus(notes, facts);
-  return notes.report;
+  } else if (ready.length > 0) recorder.checked(`${countText(ready.length, 'replica')} ready`);
+  if (launcher && called) checkReview(recorder, facts);
+  checkAlignCpus(recorder, facts);
+  return recorder.report;
 }
 
 /** The API server has just called it, over the network and with the certificate that it presents. */
-function checkReview(notes: Notebook, { review }: DoctorFacts): void {
-  if (review.result === 'reviewed') notes.seen('the API server gets an answer for a new launcher (dry run)');
-  else if (review.result === 'refused') notes.unseen(`a dry run of a launcher (${oneLine(review.why)})`);
+function checkReview(recorder: AreaRecorder, { review }: DoctorFacts): void {
+  if (review.result === 'reviewed') recorder.checked('the API server gets an answer for a new launcher (dry run)');
+  else if (review.result === 'refused') recorder.notChecked(`a dry run of a launcher (${oneLine(review.why)})`);
   else {
     const { webhook, why } = review;
     const hangs = /deadline exceeded|timeout|timed out/i.test(why);
@@ -59,7 +59,7 @@ function checkReview(notes: Notebook, { review }: DoctorFacts): void {
       ? fix('restart its pods if they hang', inSystem('rollout', 'restart', `deployment/${OURS}`))
       : fix('find out why', inSystem('get', 'pods', '-o', 'wide'), inSystem('logs', `deploy/${OURS}`));
     const cause = /x509|certificate/i.test(why) ? 'certificate' : 'webhook-away';
-    notes.error(
+    recorder.error(
       `the API server calls webhook ${webhook} without success: ${oneLine(why)}`,
       'it cannot create launchers that use Plumbline',
       cause === 'certificate' ? RENEW : todo,
@@ -68,7 +68,12 @@ function checkReview(notes: Notebook, { review }: DoctorFacts): void {
   }
 }
 
-function checkRequired(notes: Notebook, facts: DoctorFacts, launcher: Webhook | undefined, ready: number): boolean {
+function checkRequired(
+  recorder: AreaRecorder,
+  facts: DoctorFacts,
+  launcher: Webhook | undefined,
+  ready: number,
+): boolean {
   const { webhookRequired } = facts;
   if (!launcher?.matchConditions?.some(({ name }) => name === GATED)) return true;
   const { text, commands } = applyAgain(facts);
@@ -79,20 +84,20 @@ function checkRequired(notes: Notebook, facts: DoctorFacts, launcher: Webhook | 
   );
   if (webhookRequired.missing === 'absent') {
     const fault = `the webhooks are switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`;
-    notes.warning(fault, AS_WITHOUT, switchedOn);
+    recorder.warning(fault, AS_WITHOUT, switchedOn);
     return false;
   }
-  const subjects = notes.value(webhookRequired, `RoleBinding ${WEBHOOK_REQUIRED}`)?.subjects;
+  const subjects = recorder.value(webhookRequired, `RoleBinding ${WEBHOOK_REQUIRED}`)?.subjects;
   if (subjects === undefined || subjects.some(({ name }) => name === OURS)) return true;
   const reach = fix('find out what it waits for', inSystem('logs', `deploy/${OURS}`));
   const what = `the webhooks are not switched on: the API server has not reached ${OURS} yet`;
-  if (ready > 0) notes.error(what, AS_WITHOUT, reach, { cause: 'webhook-away' });
+  if (ready > 0) recorder.error(what, AS_WITHOUT, reach, { cause: 'webhook-away' });
   return false;
 }
 
-function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhook): void {
+function checkOne(recorder: AreaRecorder, { name, clientConfig, failurePolicy }: Webhook): void {
   if (!clientConfig.caBundle) {
-    notes.error(
+    recorder.error(
       `webhook ${name} has no CA bundle`,
       'the API server cannot verify the webhook’s certificate, so every call fails',
       fix('check whether cert-manager and its cainjector run', kubectl('-n', 'cert-manager', 'get', 'pods')),
@@ -100,7 +105,7 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
     );
   }
   if (name === LAUNCHER_WEBHOOK && failurePolicy === 'Ignore') {
-    notes.warning(
+    recorder.warning(
       `webhook ${name} has failurePolicy Ignore`,
       'while it is down, launchers are not padded; they then stay pending, as no full-pcpus-only node may take them',
       'set failurePolicy: Fail, as in the manifests: KubeVirt retries by itself',
@@ -109,31 +114,31 @@ function checkOne(notes: Notebook, { name, clientConfig, failurePolicy }: Webhoo
 }
 
 /** The API server calls them in the order of names: a later one may add a sidecar that costs the exclusive CPUs. */
-function checkOrder(notes: Notebook, facts: DoctorFacts, launcher: Webhook): void {
+function checkOrder(recorder: AreaRecorder, facts: DoctorFacts, launcher: Webhook): void {
   const validators = facts.validating.value ?? [];
   const later = (facts.mutating.value ?? []).filter(
     (configuration) =>
       !isOurs(configuration) && (configuration.metadata.name ?? '') > OURS && configuration.webhooks.some(seesNewPods),
   );
   if (later.length === 0) {
-    notes.seen('no other webhook changes pods after it');
+    recorder.checked('no other webhook changes pods after it');
     return;
   }
   const names = later.map(({ metadata }) => metadata.name ?? '');
   const caught = validators.some(({ webhooks }) => webhooks.some(({ name }) => name === FINAL_WEBHOOK));
   if (launcher.reinvocationPolicy !== 'IfNeeded') {
-    notes.warning(
+    recorder.warning(
       `${someNames(names)} change pods after ${OURS}, which is not called again`,
       'a container that they add may cost a launcher its dedicated CPUs or its whole cores',
       'set reinvocationPolicy: IfNeeded on launcher.plumbline.dev, as in the manifests',
     );
   } else if (!caught) {
-    notes.warning(
+    recorder.warning(
       `${someNames(names)} change pods after ${OURS}, and final.plumbline.dev is missing`,
       'only the kubelet notices if they break a launcher',
       applyAgain(facts),
     );
-  } else notes.seen(`${someNames(names)} change pods later; final.plumbline.dev checks the result`);
+  } else recorder.checked(`${someNames(names)} change pods later; final.plumbline.dev checks the result`);
 }
 
 function seesNewPods({ rules }: Webhook): boolean {
@@ -148,22 +153,22 @@ const GATE = 'AlignCPUs';
 const PODS = [LAUNCHER_WEBHOOK, FINAL_WEBHOOK];
 
 /** KubeVirt's own padding: its gate and its annotation only work together, and the webhook must get these launchers. */
-export function checkAlignCpus(notes: Notebook, facts: DoctorFacts): void {
+export function checkAlignCpus(recorder: AreaRecorder, facts: DoctorFacts): void {
   const { kubevirts } = facts;
-  for (const kubevirt of notes.value(kubevirts, 'KubeVirt objects') ?? []) {
+  for (const kubevirt of recorder.value(kubevirts, 'KubeVirt objects') ?? []) {
     const gate = featureGates(kubevirt).includes(GATE);
     const annotated = kubevirt.metadata.annotations?.[EVEN_PARITY_ANNOTATION] !== undefined;
     const name = `kubevirt/${kubevirt.metadata.name ?? ''}`;
-    if (gate && annotated) checkSent(notes, facts);
+    if (gate && annotated) checkSent(recorder, facts);
     else if (annotated) {
-      notes.warning(
+      recorder.warning(
         `${name} has the annotation ${EVEN_PARITY_ANNOTATION} without the feature gate ${GATE}`,
         'KubeVirt ignores the annotation: it pads no VM, and no VM opts in to whole cores through it',
         `add ${GATE} to its featureGates, or annotate the VMs: docs/get-started/migration.md#from-aligncpus`,
         { objects: [name] },
       );
     } else if (gate) {
-      notes.warning(
+      recorder.warning(
         `${name} has the feature gate ${GATE} without the annotation ${EVEN_PARITY_ANNOTATION}`,
         'the gate alone has no effect: KubeVirt pads no VM, and no VM opts in to whole cores through it',
         'add the annotation to it, or annotate the VMs: docs/get-started/migration.md#from-aligncpus',
@@ -173,15 +178,15 @@ export function checkAlignCpus(notes: Notebook, facts: DoctorFacts): void {
   }
 }
 
-function checkSent(notes: Notebook, facts: DoctorFacts): void {
+function checkSent(recorder: AreaRecorder, facts: DoctorFacts): void {
   const blind = [...(facts.mutating.value ?? []), ...(facts.validating.value ?? [])]
     .flatMap(({ webhooks }) => webhooks)
     .filter(({ name, matchConditions }) => PODS.includes(name) && isBlind(matchConditions ?? []));
   if (blind.length === 0) {
-    notes.seen(`KubeVirt’s ${GATE} is on: every VM with isolateEmulatorThread opts in`);
+    recorder.checked(`KubeVirt’s ${GATE} is on: every VM with isolateEmulatorThread opts in`);
     return;
   }
-  notes.error(
+  recorder.error(
     `${blind.map(({ name }) => name).join(' and ')} ignores launchers with ${EVEN_PARITY_ANNOTATION}`,
     `KubeVirt’s ${GATE} is on, so these launchers opt in to whole cores, but are only padded to an even number`,
     applyAgain(facts),

@@ -129,7 +129,7 @@ describe('simulate of guests with threads', () => {
     );
 
   it('prefers nodes with SMT, however full they are', async () => {
-    const { demands, places } = await prepare(['2c2t:1'], [], hypothetical(on('2x16x1', '2x8x2', '2x16x1')));
-    assert.deepEqual(Object.keys(simulate(places.hosts, demands).placements), ['n1']);
+    const { demands, targets } = await prepare(['2c2t:1'], [], hypothetical(on('2x16x1', '2x8x2', '2x16x1')));
+    assert.deepEqual(Object.keys(simulate(targets.hosts, demands).placements), ['n1']);
   });
 });

@@ -115,8 +115,8 @@ describe('plumbline simulate and explain', () => {
         const annotations = vm.wholeCores ? ANNOTATIONS : {};
         const vmi = { metadata: { annotations }, spec: { ...specOf(vm), domain: { cpu } } };
         const file = { vms: [{ name: 'fw', count: 1, namespace: 'default', vmi }], nads: [], instancetypes: [] };
-        const { demands, places } = await prepare([], [file as never], await readScene(client, NOW), client);
-        const simulated = simulate(places.hosts, demands, undefined, places.circumstances);
+        const { demands, targets } = await prepare([], [file as never], await readScene(client, NOW), client);
+        const simulated = simulate(targets.hosts, demands, undefined, targets.circumstances);
 
         const amounts = { cpu: `${demands[0]?.cpus}`, memory: '1Gi' };
         const spec = specOf(vm);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseConsoleConfig } from '../../../console/server/config.ts';
-import { isLoopback, isOwnHost, parseListenAddress } from '../../../runtime/http-server.ts';
+import { isListenerHost, isLoopback, parseListenAddress } from '../../../runtime/http-server.ts';
 
 describe('the console’s address', () => {
   const addresses: [string, ReturnType<typeof parseListenAddress>][] = [
@@ -44,6 +44,6 @@ describe('the console’s address', () => {
   ];
   for (const [header, expected] of hosts) {
     it(`on 10.1.2.3, Host ${header ?? 'absent'} is ${expected ? 'its own' : 'foreign'}`, () =>
-      assert.equal(isOwnHost(header, '10.1.2.3'), expected));
+      assert.equal(isListenerHost(header, '10.1.2.3'), expected));
   }
 });

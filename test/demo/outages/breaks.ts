@@ -228,7 +228,7 @@ export const LANES: readonly (readonly Break[])[] = [
       name: 'state file corrupt',
       seconds: 0,
       async inflict(stage) {
-        const file = join(stage.directory, 'smt-off-state', 'network-map.json');
+        const file = join(stage.cluster.node('smt-off').hostRoot, 'var/lib/plumbline/network-map.json');
         await writeFile(file, '{');
         await restartAgent(stage, 'smt-off');
         const isWhole = () => (readFileSync(file, 'utf8').startsWith('{"') ? true : undefined);

@@ -143,7 +143,7 @@ const DISK_KIB = 64;
 export const fullStateDirectory =
   (node: string): Inflict =>
   async (stage) => {
-    const path = join(stage.directory, `${node}-state`);
+    const path = join(stage.cluster.node(node).hostRoot, 'var/lib/plumbline');
     await stage.installed.agents.get(node)?.stop('SIGTERM');
     execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_KIB}k`, 'plumbline-test', path]);
     stage.adopt(async () => execFileSync('umount', ['-l', path]));

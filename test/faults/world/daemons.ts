@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { agentArgs, dpuArgs } from '../../../cli/demo/agent-args.ts';
 import type { DemoCluster } from '../../../cli/demo/cluster.ts';
@@ -85,13 +85,11 @@ export async function startDaemons(options: DaemonsOptions) {
     const extender = await start(name, 'scheduler-plugin', [...extenderConfig, ...lease, ...pod], {}, dist);
     return startScheduler === undefined ? extender : schedulerPair(extender, () => startScheduler(name, extender.port));
   });
-  const stateDirectory = (node: string) => join(directory, `${node}-state`);
+  const stateDirectory = (node: string) => join(cluster.node(node).hostRoot, 'var/lib/plumbline');
   const agents: Supervised[] = [];
   for (const node of NODES) {
-    const state = await folder(directory, `${node.name}-state`);
     const own = await agentArgs(node, { cluster: through, ovs: options.ovs, ovsNode: VSWITCH_NODE, directory });
-    const files = ['--state-dir', state, '--run-dir', state, '--kubelet-endpoint', ''];
-    agents.push(await start(`agent-${node.name}`, 'node-agent', [...own, ...files]));
+    agents.push(await start(`agent-${node.name}`, 'node-agent', [...own, '--kubelet-endpoint', '']));
   }
   const dpuClock = join(directory, 'dpu-clock');
   await writeFile(dpuClock, '0');
@@ -99,7 +97,7 @@ export async function startDaemons(options: DaemonsOptions) {
     nodeArgs: ['--require', join(import.meta.dirname, 'jumping-clock.cjs')],
     env: { PLUMBLINE_TEST_CLOCK: dpuClock },
   };
-  await start('dpu', 'node-agent', await dpuArgs(DPU_NODE, { cluster: through, ovs: options.ovs }), jumping);
+  await start('dpu', 'node-agent', await dpuArgs(DPU_NODE, { cluster: through, ovs: options.ovs, directory }), jumping);
 
   const webhook = await startForwarder(webhooks.endpoints);
   return {
@@ -137,10 +135,4 @@ export async function startDaemons(options: DaemonsOptions) {
 
 function together(a: Process = {}, b: Process): Process {
   return { nodeArgs: [...(a.nodeArgs ?? []), ...(b.nodeArgs ?? [])], env: { ...a.env, ...b.env } };
-}
-
-async function folder(directory: string, name: string): Promise<string> {
-  const path = join(directory, name);
-  await mkdir(path, { recursive: true });
-  return path;
 }

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from '../../../cli/demo/cluster.ts';
@@ -127,10 +127,8 @@ async function switchOf(directory: string, { openVswitch: real = false }: WorldO
   await mkdir(folder, { recursive: true });
   if (!real || !isInstalled('openVswitch')) return openVswitch(dist, folder, { standIns: true });
   const { rundir, vswitchd, ovsdb, stop } = await startRealOvs(folder);
-  const enabler = join(folder, 'enable_dynamic_cpu_affinity');
-  await writeFile(enabler, '1\n');
   const pids = [vswitchd.pid ?? 0, ovsdb.pid ?? 0];
-  return { kind: 'Open vSwitch', rundir, enabler, pids, threads: () => threadCpus(pids), stop };
+  return { kind: 'Open vSwitch', rundir, pids, threads: () => threadCpus(pids), stop };
 }
 
 async function advertised({ client }: DemoCluster): Promise<void> {

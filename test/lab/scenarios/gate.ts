@@ -3,7 +3,7 @@ import { DpuLease } from '../../../node-agent/dpu-lease/dpu.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { createLogger } from '../../../runtime/log.ts';
 import { Registry } from '../../../runtime/metrics.ts';
-import { BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
+import { AGENT_BIN_DIR, CONF_DIR, type GuestCni, useCni } from './guest-cni.ts';
 import type { Scenario, Scene } from './scenario.ts';
 import type { ScenePod } from './scene-pods.ts';
 
@@ -13,7 +13,7 @@ const OWN_LIST = '00-multus-plumbline-gate.conflist';
 const INTERVAL = 2;
 const DURATION = 12;
 const NOTICED = DURATION + INTERVAL + 60;
-const GATE_FLAGS = ['--gate', 'on', '--cni-conf-dir', CONF_DIR, '--cni-bin-dir', BIN_DIR];
+const GATE_FLAGS = ['--gate', 'on'];
 const DPU_HOST = [
   ...['--mode', 'dpu-host', '--gate-status', 'on'],
   ...['--dpu-node-lease-renew-interval', String(INTERVAL), '--dpu-node-lease-duration', String(DURATION)],
@@ -26,8 +26,8 @@ export const GATE: Scenario = {
   async play(scene) {
     const { lab, agent, undo } = scene;
     undo(() => lab.run(`rm -rf /run/plumbline`));
-    await lab.run('mkdir -p /run/plumbline');
-    agent.allow(CONF_DIR, BIN_DIR, '/run/plumbline');
+    await lab.run(`mkdir -p /run/plumbline ${AGENT_BIN_DIR}`);
+    agent.allow(CONF_DIR, AGENT_BIN_DIR, '/run/plumbline');
     const cni = await useCni(scene);
     const dpu = playDpu(scene);
     await cni.write('list');

@@ -4,8 +4,9 @@ import { podBridge } from '../machine/node-files.ts';
 import type { Scene } from './scenario.ts';
 
 export const CONF_DIR = '/etc/cni/net.d';
-/** The plugin directory of the lab's containerd. */
+/** The plugin directories of the lab's containerd: that of the distribution, and that of the agent. */
 export const BIN_DIR = '/usr/lib/cni';
+export const AGENT_BIN_DIR = '/opt/cni/bin';
 
 /**
  * `bridge` for CNI 1.1.0, which the guest's own does not support: the configuration and the result are translated, and
@@ -54,7 +55,7 @@ export function realMultus(): string | undefined {
 export async function useCni({ lab, undo }: Scene) {
   const kept = '/var/lib/plumbline-lab-cni.tar';
   await lab.run(`tar -cf ${kept} ${CONF_DIR}`);
-  undo(() => lab.run(`rm -rf ${CONF_DIR}/* ${BIN_DIR}/plumbline-gate && tar -C / -xf ${kept} && rm ${kept}`));
+  undo(() => lab.run(`rm -rf ${CONF_DIR}/* ${AGENT_BIN_DIR}/plumbline-gate && tar -C / -xf ${kept} && rm ${kept}`));
   const multus = realMultus();
   await lab.run(`cat >${BIN_DIR}/lab-newer && chmod 755 ${BIN_DIR}/lab-newer`, NEWER);
   undo(() => lab.run(`rm -f ${BIN_DIR}/lab-newer`));

@@ -90,10 +90,11 @@ export class LifeKubelet {
   #port = 0;
   #next = 1;
 
-  constructor(directory: string, machine: Machine) {
+  constructor(hostRoot: string, machine: Machine) {
+    const directory = join(hostRoot, 'var/lib/kubelet');
     this.directory = directory;
     this.#machine = machine;
-    this.#fake = new FakeKubelet(directory, BEHIND);
+    this.#fake = new FakeKubelet(directory, { podResources: BEHIND, cdiDir: join(hostRoot, 'var/run/cdi') });
     this.cdiDir = this.#fake.cdiDir;
     this.#fake.beforeAnswer = () => this.#beforeAnswer();
     this.run = { machine: machine.facts, settings: this.settings, version: this.version };

@@ -66,12 +66,13 @@ export class LifeNode {
     const path = (name: string) => join(this.directory, name);
     mkdirSync(path('sys'));
     this.machine = new Machine(path('sys'));
-    this.kubelet = new LifeKubelet(path('kubelet'), this.machine);
+    this.kubelet = new LifeKubelet(this.directory, this.machine);
     this.switch = new OpenVswitch(this.directory);
-    this.state = new StateDirectory(path('state'));
+    this.state = new StateDirectory(path('var/lib/plumbline'));
     this.#clock = path('clock');
     writeFileSync(this.#clock, '0');
-    for (const name of ['cgroup', 'run', 'cni-conf', 'cni-bin', 'map']) mkdirSync(path(name));
+    const directories = ['sys/fs/cgroup', 'run/plumbline', 'etc/cni/net.d', 'opt/cni/bin', 'map'];
+    for (const name of directories) mkdirSync(path(name), { recursive: true });
     this.kubelet.onReady = () => this.#writeNode();
   }
 
@@ -81,22 +82,12 @@ export class LifeNode {
     this.writeMap(this.map);
     await this.switch.create([...this.machine.nics.keys()]);
     await this.kubelet.start();
-    const path = (name: string) => join(this.directory, name);
     this.#flags = Object.entries({
       'node-name': NODE,
       kubeconfig: writeKubeconfig(this.directory, address),
-      'kubelet-dir': this.kubelet.directory,
+      'host-root': this.directory,
       'kubelet-endpoint': this.kubelet.endpoint,
-      'cdi-dir': this.kubelet.cdiDir,
-      'ovs-rundir': this.switch.rundir,
-      'ovs-enabler': this.switch.enabler,
-      'state-dir': this.state.path,
-      'run-dir': path('run'),
-      'sysfs-root': path('sys'),
-      'cgroup-root': path('cgroup'),
-      'cni-conf-dir': path('cni-conf'),
-      'cni-bin-dir': path('cni-bin'),
-      'network-map': path('map/map.yaml'),
+      'network-map': join(this.directory, 'map/map.yaml'),
     }).flatMap(([name, value]) => [`--${name}`, value]);
     this.startAgent();
   }

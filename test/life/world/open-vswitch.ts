@@ -36,14 +36,14 @@ export class OpenVswitch {
   #applied: readonly string[] = [];
 
   constructor(directory: string) {
-    const rundir = join(directory, 'ovs');
+    const rundir = join(directory, 'var/run/openvswitch');
     this.rundir = rundir;
     this.#socket = join(rundir, 'db.sock');
     const directories = { OVS_RUNDIR: rundir, OVS_DBDIR: rundir, OVS_LOGDIR: rundir, OVS_SYSCONFDIR: rundir };
     this.#environment = { ...process.env, ...directories };
-    mkdirSync(rundir);
-    mkdirSync(join(directory, 'etc'));
-    this.enabler = join(directory, 'etc/enable');
+    const etc = join(directory, 'etc/openvswitch');
+    for (const path of [rundir, etc]) mkdirSync(path, { recursive: true });
+    this.enabler = join(etc, 'enable_dynamic_cpu_affinity');
     execFileSync('ovsdb-tool', ['create', join(rundir, 'conf.db'), SCHEMA]);
   }
 

@@ -13,7 +13,7 @@ process.once('exit', () => {
   for (const path of mounted) spawnSync('umount', ['-l', path]);
 });
 
-/** The agent's --state-dir on a small file system of its own, which can be full, or refuse every change of a name. */
+/** The agent's state directory on a small file system of its own, which can be full, or refuse every change of a name. */
 export class StateDirectory {
   readonly path: string;
   fault: 'full' | 'unwritable' | undefined;
@@ -23,7 +23,7 @@ export class StateDirectory {
 
   constructor(path: string) {
     this.path = path;
-    mkdirSync(path);
+    mkdirSync(path, { recursive: true });
     const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=256k', 'tmpfs', path]);
     if (status === 0) mounted.add(path);
   }

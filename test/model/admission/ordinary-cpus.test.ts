@@ -29,7 +29,7 @@ describe('the CPUs of an ordinary pod', () => {
       [cpus.exclusive, cpus.answered, cpus.threadsPerCore, cpus.stated],
       [true, true, 2, { a: 2, b: 4 }],
     );
-    assert.deepEqual([cpus.bearer?.index, cpus.own], [0, ['plumbline.dev/placed']]);
+    assert.deepEqual([cpus.bearer?.index, cpus.plumblineResources], [0, ['plumbline.dev/placed']]);
   });
 
   for (const [what, policy, candidates, threads] of [

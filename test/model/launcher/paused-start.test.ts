@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { parseMask } from '../../../model/cpu-mask/mask.ts';
 import { ParseError } from '../../../model/errors.ts';
-import { maskRefusals, maskRequestKey, maskRequestOf, maskWithOwnCpus } from '../../../model/launcher/mask-request.ts';
+import {
+  maskRefusals,
+  maskRequestKey,
+  maskRequestOf,
+  maskWithExclusiveCpus,
+} from '../../../model/launcher/mask-request.ts';
 import {
   formatPausedStart,
   nextStep,
@@ -113,9 +118,9 @@ describe('the mask of a VM or its launcher', () => {
   it('is not compared with vCPUs that are unknown', () => assert.deepEqual(refusals('1:2:3', { cores: 2 }, true), []));
 
   it('is refused for a launcher that gets CPUs of its own', () => {
-    const [refusal] = maskWithOwnCpus({ annotations: { [MASK]: '1:2' } });
+    const [refusal] = maskWithExclusiveCpus({ annotations: { [MASK]: '1:2' } });
     assert.match(refusal ?? '', new RegExp(`^annotation ${MASK}: .* are equal and whole CPUs`));
-    assert.deepEqual(maskWithOwnCpus({ annotations: { [MASK]: 'all' } }), []);
+    assert.deepEqual(maskWithExclusiveCpus({ annotations: { [MASK]: 'all' } }), []);
   });
 });
 describe('a mask request', () => {

@@ -181,7 +181,7 @@ describe('the kubelet’s checkpoint without events', () => {
     assert.deepEqual(displayed(), ['10000 undefined false']);
     assert.deepEqual(messages(), ['40 cpu_manager_state unusable; keeping the last known assignments']);
     assert.match(String(logged.lines[0]?.['reason']), /^cannot read .*cpu_manager_state: ENOENT/);
-    assert.equal(logged.lines[0]?.['hint'], 'the kubelet writes it; check --kubelet-dir');
+    assert.equal(logged.lines[0]?.['hint'], 'the kubelet writes it; check the mount of its directory');
     write(stateOf('0-3'));
     pass(5000);
     renameSync(file, `${file}.away`);

@@ -23,7 +23,7 @@ describe('the host of a DPU whose Lease has another writer', () => {
       proof: 1,
       whenUnknown: 'ready',
       onWriter: announceWriters({ nodeName: 'a', events: { record, flush: async () => {} }, log }),
-      now: () => 0,
+      nowSeconds: () => 0,
     });
     for (const name of ['plumbline-node-agent', 'ovnkube', 'plumbline-node-agent', 'ovnkube']) {
       manager = name;
@@ -83,7 +83,7 @@ class VirtualHost {
       proof: 1,
       whenUnknown: this.whenUnknown,
       before: () => (typeof before === 'function' ? before() : before),
-      now: () => this.now,
+      nowSeconds: () => this.now,
     });
     this.health.subscribe(({ ready, state }, flipped) => {
       if (flipped) this.flips.push({ at: this.now, ready, state });

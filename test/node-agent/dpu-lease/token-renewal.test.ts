@@ -69,7 +69,7 @@ describe('the renewal of a DPU’s token', () => {
       log: logged.log,
       metrics,
       wallClock: () => (START + seconds + skew) * 1000,
-      now: () => 1000 + seconds,
+      nowSeconds: () => 1000 + seconds,
       wait: async (wait) => {
         waits.push(wait);
         seconds += wait;

@@ -68,7 +68,7 @@ describe('what is taken from VMs', () => {
       sysfsRoot: join(root, 'sys'),
       tree: new CgroupTree(join(root, 'cgroup')),
       guests: () => [guest],
-      now: () => at,
+      nowSeconds: () => at,
       metrics: createAgentMetrics(registry),
       assignments: {
         view: () => view,

@@ -54,7 +54,12 @@ describe('the real irqbalance', function () {
   it('leaves out the union with its own CPUs, also after a restart, and gets its own back', async () => {
     const originals = new Originals({ path: join(directory, 'i.json'), bootId: 'b', log: recordingLogger().log });
     originals.load(new AbortController().signal);
-    const client = new Irqbalance({ files: new KernelFiles(), rundir, originals, now: () => performance.now() / 1000 });
+    const client = new Irqbalance({
+      files: new KernelFiles(),
+      rundir,
+      originals,
+      nowSeconds: () => performance.now() / 1000,
+    });
     const first = await startIrqbalance({ IRQBALANCE_BANNED_CPULIST: '0' });
     await client.reconcile(set('1'));
     assert.equal(client.problem, undefined);

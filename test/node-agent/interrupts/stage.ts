@@ -151,11 +151,11 @@ export function createStage(stateFile: string) {
           return () => {};
         },
       },
-      irqbalance: new Irqbalance({ files: kernel, rundir: '/run/irqbalance', originals, now: () => at }),
+      irqbalance: new Irqbalance({ files: kernel, rundir: '/run/irqbalance', originals, nowSeconds: () => at }),
       online: () => online,
       cells: () => twoCells.cells,
       quiet: () => CpuSet.EMPTY,
-      now: () => at,
+      nowSeconds: () => at,
       ...{ nodeName: 'worker-1', log: logged.log, metrics },
       events: { record: (_, { reason, message }) => void events.push(`${reason}: ${message}`), flush: async () => {} },
       ...deps,

@@ -92,11 +92,11 @@ describe('the daemons of Open vSwitch', () => {
 
   it('are both absent without a pidfile; nothing changed or is starting', () => {
     const finder = new DaemonFinder(rundir);
-    assert.equal(finder.isAsFound(), false, 'not looked yet');
+    assert.equal(finder.isUnchanged(), false, 'not looked yet');
     assert.deepEqual(searchWith(finder), { processes: [], missing: NONE, changed: false, isStarting: false });
-    assert.equal(finder.isAsFound(), true);
+    assert.equal(finder.isUnchanged(), true);
     write('ovsdb-server', 'x');
-    assert.equal(finder.isAsFound(), false);
+    assert.equal(finder.isUnchanged(), false);
   });
 
   it('are missing for a reason with its own code', () => {
@@ -135,20 +135,20 @@ describe('the daemons of Open vSwitch', () => {
     const expected = { processes: [line], missing: ['ovs-vswitchd absent'], isStarting: false };
     assert.deepEqual(searchWith(finder), { ...expected, changed: true });
     assert.deepEqual(searchWith(finder), { ...expected, changed: false });
-    assert.equal(finder.isAsFound(), true);
+    assert.equal(finder.isUnchanged(), true);
     assert.equal(finder.find().processes[0]?.start, startOf(daemon.pid));
 
     utimesSync(pidfile('ovsdb-server'), 1000, 1000);
-    assert.equal(finder.isAsFound(), false, 'written again');
+    assert.equal(finder.isUnchanged(), false, 'written again');
     assert.deepEqual(searchWith(finder), { ...expected, changed: false }, 'by the same process');
-    assert.equal(finder.isAsFound(), true);
+    assert.equal(finder.isUnchanged(), true);
 
     await end(daemon);
-    assert.equal(finder.isAsFound(), true, 'it checks no process');
+    assert.equal(finder.isUnchanged(), true, 'it checks no process');
     const gone = { processes: [], missing: NONE, isStarting: false };
     assert.deepEqual(searchWith(finder), { ...gone, changed: true });
     assert.deepEqual(searchWith(finder), { ...gone, changed: false });
-    assert.equal(finder.isAsFound(), false, 'the daemon may come back under its pidfile');
+    assert.equal(finder.isUnchanged(), false, 'the daemon may come back under its pidfile');
   });
 
   const parents: [what: string, comm: string, title: string, isMonitor: boolean, isStarting: boolean][] = [
@@ -172,7 +172,7 @@ describe('the daemons of Open vSwitch', () => {
         };
         assert.deepEqual(searchWith(finder), expected);
         assert.deepEqual(searchWith(finder), { ...expected, changed: false });
-        assert.equal(finder.isAsFound(), !isStarting, 'while it is starting another search may find more');
+        assert.equal(finder.isUnchanged(), !isStarting, 'while it is starting another search may find more');
       } finally {
         stop();
       }

@@ -124,16 +124,16 @@ describe('the processes of Open vSwitch', () => {
 
   it('are not displaced by the kernel when a CPU goes offline', async () => {
     const { pid } = await daemon('ovs-vswitchd');
-    ovs.seeMachine();
+    ovs.refreshMachine();
     const displacedOn = (only: string) => apply({ only: cpus(only) }).displaced;
     displacedOn('2-3');
     kernel.online = '0-2,4-15';
     assert.equal(displacedOn('2-3'), 0);
-    assert.deepEqual([ovs.machine.toString(), ovs.seeMachine()], ['0-2,4-15', false]);
+    assert.deepEqual([ovs.machine.toString(), ovs.refreshMachine()], ['0-2,4-15', false]);
     kernel.thread(pid, '5');
     assert.equal(displacedOn('2'), 1);
     kernel.online = '0-15';
-    assert.equal(ovs.seeMachine(), true);
+    assert.equal(ovs.refreshMachine(), true);
     kernel.thread(pid, '2-3');
     assert.equal(displacedOn('2'), 0);
   });

@@ -48,13 +48,11 @@ export function startAgentProcess(args: readonly string[], env = process.env): A
   };
 }
 
-/** Flags that put the agent's directories below this one. The default ones belong to this machine. */
+/** The flag that puts the agent's directories below this one. The default ones belong to this machine. */
 export function placesIn(directory: string): string[] {
-  const names = ['kubelet-dir', 'state-dir', 'run-dir', 'ovs-rundir', 'sysfs-root', 'cgroup-root'];
-  return [...names, 'cni-conf-dir', 'cni-bin-dir'].flatMap((name) => {
-    mkdirSync(join(directory, name), { recursive: true });
-    return [`--${name}`, join(directory, name)];
-  });
+  const host = ['var/lib/kubelet', 'var/lib/plumbline', 'var/run/openvswitch', 'run/plumbline', 'sys/fs/cgroup'];
+  for (const path of [...host, 'etc/cni/net.d', 'opt/cni/bin']) mkdirSync(join(directory, path), { recursive: true });
+  return ['--host-root', directory];
 }
 
 /** Writes a kubeconfig of this API server, by default one that does not exist. @returns its path */

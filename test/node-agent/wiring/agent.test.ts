@@ -25,7 +25,7 @@ describe('two agents on one node', function () {
     for (const agent of started.splice(0)) agent.process.kill('SIGKILL');
   });
 
-  const socket = () => join(directory, 'run-dir/gate.sock');
+  const socket = () => join(directory, 'run/plumbline/gate.sock');
   const start = async (port: number) => {
     const flags = ['--mode', 'dpu-host', '--node-name', 'n1', '--gate', 'on', '--probe-port', String(port)];
     const kubeconfig = ['--kubeconfig', writeKubeconfig(directory)];
@@ -54,7 +54,7 @@ describe('two agents on one node', function () {
       const before = inode();
       const second = await start(port);
       await eventually(() => second.line('waiting for the other agent to end') !== undefined, 'it waits');
-      const problem = `another agent runs on this node: process ${first.process.pid} has locked ${directory}/state-dir/agent.lock`;
+      const problem = `another agent runs on this node: process ${first.process.pid} has locked ${directory}/var/lib/plumbline/agent.lock`;
       assert.equal(second.line('waiting for the other agent to end')?.['reason'], problem);
       if (!samePort) assert.equal((await second.probe('/readyz')).body, `${problem}\n`);
       assert.equal(inode(), before, 'the first one’s socket is untouched');

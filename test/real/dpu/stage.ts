@@ -14,7 +14,7 @@ export async function createDpuScene() {
   const { client } = installed;
   await installed.startPair('pair');
   const gate = createGateFixture();
-  const runDirectory = join(installed.nodes.get(DPU_WORKER)!.kubelet.directory, '..');
+  const runDirectory = join(installed.nodes.get(DPU_WORKER)!.hostRoot, 'run/plumbline');
   /** Calls the host's gate for a network. */
   const callGate = (verb: string) => {
     const conf = { cniVersion: '1.1.0', name: 'net', type: 'plumbline-gate', delegate: { type: PASS } };

@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { addSwitch } from '../../../cli/demo/agent-args.ts';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { root } from '../../support/bundles.ts';
@@ -145,15 +146,13 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
         metadata: { name: string; uid: string };
       };
       const token = await plane.serviceAccountToken(SYSTEM, 'plumbline-node-agent', pod.metadata);
-      const of = (path: string) => join(directory, name, path);
-      writeFileSync(of('networks.yaml'), 'physnets: { physnet0: { numaNodes: [0] } }\n');
+      const networkMap = join(directory, name, 'networks.yaml');
+      writeFileSync(networkMap, 'physnets: { physnet0: { numaNodes: [0] } }\n');
       return start('node-agent', [
         ...shipped(agentOf(objects, name)),
         ...['--node-name', name, '--kubeconfig', await plane.kubeconfig(`agent-${name}`, token)],
-        ...['--sysfs-root', node?.sysfs ?? '', '--kubelet-dir', node?.kubelet.directory ?? ''],
-        ...['--kubelet-endpoint', node?.endpoint ?? '', '--network-map', of('networks.yaml')],
-        ...['--ovs-rundir', of('ovs'), '--ovs-enabler', of('ovs/enabler'), '--state-dir', of('state')],
-        ...['--run-dir', join(directory, name), '--cni-conf-dir', of('net.d'), '--cni-bin-dir', of('bin')],
+        ...['--host-root', node?.hostRoot ?? '', '--kubelet-endpoint', node?.endpoint ?? ''],
+        ...['--network-map', networkMap],
         ...LOCAL,
         ...LEASE,
         ...more,
@@ -162,6 +161,8 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
     async startDpu(rundir = ovs.rundir) {
       const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: DPU_WORKER, namespace: DPUS } };
       await plane.create(account);
+      const hostRoot = join(directory, `${DPU_WORKER}-dpu`);
+      await addSwitch(hostRoot, rundir);
       const kubeconfig = await plane.kubeconfig('dpu', 'none');
       const tokenFile = join(directory, 'dpu.token');
       // As in docs/reference/dpu.md: the kubeconfig names a file, which the agent replaces.
@@ -170,7 +171,7 @@ export function starter({ plane, objects, images, directory, nodes, ovs, undo }:
       return start('node-agent', [
         ...shipped(workload(objectsOf(render('overlays/dpu')), 'plumbline-node-agent-dpu')),
         ...['--node-name', DPU_WORKER, '--kubeconfig', kubeconfig],
-        ...['--ovs-rundir', rundir, ...LOCAL, ...LEASE],
+        ...['--host-root', hostRoot, ...LOCAL, ...LEASE],
       ]);
     },
   };

@@ -219,7 +219,7 @@ const isOnlyHelms = (annotations: unknown): boolean =>
 
 async function findingOf({ plane }: Place, pattern: RegExp) {
   const { config } = loadKubeconfig([plane.adminKubeconfig]);
-  const cluster = { client: plane.client, config, namespace: 'default', place: '' };
+  const cluster = { client: plane.client, config, namespace: 'default', clusterText: '' };
   const { findings } = await readFindings(cluster, Date.now());
   const found = findings.find(({ what, consequences = [] }) =>
     [what, ...consequences].some((text) => pattern.test(text)),

@@ -14,7 +14,7 @@ import { listenOnLoopback } from '../processes.ts';
 /** The node of an agent: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
 export interface NodeStandIn {
   readonly name: string;
-  readonly sysfs: string;
+  readonly hostRoot: string;
   readonly kubelet: FakeKubelet;
   /** The certificate of the kubelet's port. */
   readonly endpoint: string;
@@ -34,10 +34,9 @@ const HOST = createHost({
 const RESERVED = CpuSet.parse('0,8');
 
 /** @param client of the administrator; a kubelet's own certificate would also be allowed the two reviews */
-export async function createNodeStandIn(name: string, directory: string, client: KubeClient): Promise<NodeStandIn> {
-  const sysfs = join(directory, 'sys');
-  const kubelet = new FakeKubelet(join(directory, 'kubelet'));
-  await writeSysfs(sysfs, HOST);
+export async function createNodeStandIn(name: string, hostRoot: string, client: KubeClient): Promise<NodeStandIn> {
+  const kubelet = new FakeKubelet(join(hostRoot, 'var/lib/kubelet'));
+  await writeSysfs(join(hostRoot, 'sys'), HOST);
   const configuration = kubeletConfiguration({
     version: 'v1.36.2',
     host: HOST,
@@ -67,7 +66,7 @@ export async function createNodeStandIn(name: string, directory: string, client:
   const port = await listenOnLoopback(server);
   return {
     name,
-    sysfs,
+    hostRoot,
     kubelet,
     endpoint: `127.0.0.1:${port}`,
     answers,

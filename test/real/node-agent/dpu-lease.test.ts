@@ -205,7 +205,7 @@ describe('the account of a DPU, on a real API server', function () {
       const { log, lines } = recordingLogger();
       const metrics = testMetrics();
       const stop = new AbortController();
-      const deps = { client, tokenFile, log, metrics, wallClock: Date.now, now: monotonicSeconds };
+      const deps = { client, tokenFile, log, metrics, wallClock: Date.now, nowSeconds: monotonicSeconds };
       const done = new TokenRenewal(deps).run(stop.signal);
       const renewed = () => readFileSync(tokenFile, 'utf8').trim() !== first.status.token;
       await eventually(renewed, 'another token', 10).catch((error: Error) =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { KubeError } from '../../../kube/client.ts';
 import { DpuRecovery } from '../../../scheduler-plugin/controllers/dpu-recovery.ts';
-import type { LostPod } from '../../../scheduler-plugin/controllers/dpu-restarts.ts';
+import type { PodWithoutNetwork } from '../../../scheduler-plugin/controllers/dpu-restarts.ts';
 import { recordingLogger } from '../../support/logger.ts';
 
 const RESTART = { kind: 'reboot', at: '2026-11-29T10:00:00Z' } as const;
@@ -42,7 +42,7 @@ class World {
     return list;
   }
 
-  vmi(namespace: string, name: string, { node = 'n1', migratable = 'True' } = {}): LostPod {
+  vmi(namespace: string, name: string, { node = 'n1', migratable = 'True' } = {}): PodWithoutNetwork {
     const conditions = [{ type: 'LiveMigratable', status: migratable }];
     const instance = { metadata: { name, uid: `vmi-${name}` }, status: { nodeName: node, conditions } };
     this.instances.set(namespace, [...(this.instances.get(namespace) ?? []), instance]);
@@ -56,7 +56,7 @@ class World {
       },
       spec: { containers: [{ name: 'compute' }] },
       status: { phase: 'Running' },
-    } as unknown as LostPod;
+    } as unknown as PodWithoutNetwork;
   }
 
   asked = (namespace: string) => (this.migrations.get(namespace) ?? []).map(({ spec }) => spec.vmiName);
@@ -67,7 +67,7 @@ describe('the migration of VMs that lost their network', () => {
   beforeEach(() => {
     world = new World();
   });
-  const migrate = (...launchers: LostPod[]) => world.recovery.migrate('n1', RESTART, launchers);
+  const migrate = (...launchers: PodWithoutNetwork[]) => world.recovery.migrate('n1', RESTART, launchers);
   const end = (namespace: string, phase: string) => {
     for (const migration of world.migrations.get(namespace) ?? []) migration.status ??= { phase };
   };
