@@ -8,7 +8,6 @@ import type { SwitchProcesses } from './open-vswitch.ts';
 
 /** Seconds; short, so that the demo detects a dead DPU without a long wait. */
 const DPU_RENEW_INTERVAL_SECONDS = 1;
-
 export const DPU_LEASE_SECONDS = 3;
 
 export interface InstallOptions {

@@ -31,7 +31,6 @@ export interface DoctorFlags extends ClusterFlags {
 }
 
 const APART = ['preflight', 'dpu'] as const;
-
 const isApart = (area: Area): area is (typeof APART)[number] => APART.some((other) => other === area);
 
 const CHECKS: Readonly<Record<Exclude<Area, (typeof APART)[number]>, (facts: DoctorFacts) => AreaReport>> = {

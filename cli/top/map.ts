@@ -26,11 +26,8 @@ const COLORS: readonly Style[] = [
 ];
 
 const RESERVED = { mark: 'R', label: 'reserved', style: 'dim' } as const;
-
 const POLLED = { mark: 'P', label: 'Open vSwitch polls', style: 'red' } as const;
-
 const PADDING = '/';
-
 const FREE = '·';
 
 function ownersOf({ reserved, polled, owners }: NodeMap): CpuOwner[] {

@@ -23,9 +23,7 @@ export type ConflistPlan =
   | { readonly kind: 'keep'; readonly problem: string | undefined };
 
 const EXTENSIONS = ['.conf', '.conflist', '.json'];
-
 const GATE_FILE_NAMES: readonly string[] = Object.values(GATE_FILES);
-
 /** The last of the gate's own names: the runtime would choose a primary that sorts before it instead of the gate. */
 const LAST_GATE_FILE_NAME = GATE_FILES.plugin;
 

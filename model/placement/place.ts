@@ -187,13 +187,10 @@ export function lostPlaces(
   const refusedWithoutGone = after.state ? refusedInOrder(after, kubelet, after.state, pods) : NONE;
   return new Set([...refusedPods].filter((uid) => refusedWithoutGone.has(uid)));
 }
-
 /** On the largest hosts each prediction takes milliseconds. Further ones follow when the report has the first. */
 const MAX_PREDICTED_PODS = 8;
-
 /** The same for a host with more than FEW NUMA nodes, because a prediction tries their combinations. */
 const MAX_PREDICTED_PODS_OF_MANY_CELLS = 2;
-
 const MAX_CELLS_OF_MANY_PREDICTIONS = 4;
 
 function refusedInOrder(
