@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -384,6 +384,19 @@ describe('settings of the node agent', () => {
   it('take namespaces with commas, also by prefix', () => {
     const exempt = (text: string) => parseNodeAgentConfig([...NAME, '--dpu-exempt', text]).dpuExempt;
     assert.deepEqual([exempt('kube-system, openshift-*'), exempt('')], [['kube-system', 'openshift-*'], []]);
+  });
+
+  it('take sysfs and cgroups from below /host where they are mounted there', () => {
+    const root = temp();
+    const places = () => {
+      const { sysfsRoot, cgroupRoot } = parseNodeAgentConfig([...NAME, '--host-root', root]);
+      return [sysfsRoot, cgroupRoot].map((path) => relative(root, path));
+    };
+    assert.deepEqual(places(), ['sys', 'sys/fs/cgroup']);
+    writeTree(root, { 'host/cgroup/cgroup.controllers': '' });
+    assert.deepEqual(places(), ['sys', 'host/cgroup']);
+    writeTree(root, { 'host/sys/devices': '' });
+    assert.deepEqual(places(), ['host/sys', 'host/cgroup']);
   });
 
   // The lowest and the highest value, and values beyond them.
