@@ -98,6 +98,7 @@ async function hold(
   const begun = monotonicSeconds();
   const progress = createStatusLine(process.stdout, LOOKS_A_LINE);
   for (;;) {
+    let reason: string;
     try {
       const seen = await check();
       progress.end();
@@ -106,12 +107,13 @@ async function hold(
       console.log(`ok  ${took} s  ${what}${typeof seen === 'string' && seen !== '' ? `: ${seen}` : ''}`);
       return;
     } catch (error) {
+      reason = (error as Error).message;
       if (signal.aborted || monotonicSeconds() - begun > seconds) {
         progress.end();
-        throw new Error(`${what}, not within ${seconds} s: ${(error as Error).message}`, { cause: error });
+        throw new Error(`${what}, not within ${seconds} s: ${reason}`, { cause: error });
       }
     }
-    progress.status(`…   ${(monotonicSeconds() - begun).toFixed(1).padStart(5)} s  ${what}`);
+    progress.status(`…   ${(monotonicSeconds() - begun).toFixed(1).padStart(5)} s  ${what}: ${reason.split('\n')[0]}`);
     await sleep(CHECK_SECONDS, signal);
   }
 }
