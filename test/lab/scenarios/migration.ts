@@ -82,6 +82,7 @@ async function moves(source: Scene, target: Scene): Promise<void> {
   const arriving = machineOn(target, VM);
   const states = watchStates(source, VM);
   const last = await counts(source);
+  await holds('it runs before that', async () => assert.deepEqual(states.lines(), [`running on ${from} (Aligned)`]));
   await migrate(source, VM, 'first');
   await holds('KubeVirt migrates it', async () => {
     assert.equal(await migrationPhase(source, 'first'), 'Succeeded', states.lines().join('; '));
@@ -145,6 +146,9 @@ async function refused(source: Scene, target: Scene): Promise<void> {
   await cancelMigration(source, 'refused');
   await staysOn(source, target);
   await target.pods.remove(holder);
+  await holds('the cores are free in the report of the other machine', async () => {
+    assert.deepEqual((await target.report()).assignments, []);
+  });
 }
 
 /** At this bandwidth it would never end, because the guest rewrites more memory. */
@@ -153,6 +157,7 @@ async function cancelled(source: Scene, target: Scene): Promise<void> {
   const [from, to] = [source.node.name, target.node.name];
   await limitBandwidth(source, '1Mi');
   const states = watchStates(source, VM);
+  await holds('it runs before that', async () => assert.deepEqual(states.lines(), [`running on ${from} (Aligned)`]));
   await migrate(source, VM, 'cancelled');
   await holds('the guest’s memory is being copied', async () => {
     const { migration, text, causes } = await explained(source, VM);
