@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../../../cli/demo/until.ts';
@@ -231,8 +231,10 @@ export const LANES: readonly (readonly Break[])[] = [
         const file = join(stage.cluster.node('smt-off').hostRoot, 'var/lib/plumbline/network-map.json');
         await writeFile(file, '{');
         await restartAgent(stage, 'smt-off');
-        const isWhole = () => (readFileSync(file, 'utf8').startsWith('{"') ? true : undefined);
-        await until('the agent to save its network map again', 60, () => existsSync(file) && isWhole());
+        // Between the corrupt file and the new one there is none.
+        const text = () => readFile(file, 'utf8').catch(() => '');
+        const isWhole = async () => (await text()).startsWith('{"') || undefined;
+        await until('the agent to save its network map again', 60, isWhole);
         if (!existsSync(`${file}.corrupt`)) throw new Error('the corrupt file is not kept');
         return nothing;
       },
