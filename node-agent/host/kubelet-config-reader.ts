@@ -142,20 +142,31 @@ interface HostReading {
   readonly problem?: string;
 }
 
+interface ProcessReading {
+  readonly kubelet?: KubeletProcess;
+  readonly flags?: ReturnType<typeof kubeletFlagsOf>;
+  /** Why there are no flags. */
+  readonly problem?: string;
+}
+
+async function readProcess(kubeletDir: string, root: string): Promise<ProcessReading> {
+  const failed = (error: unknown) => `the kubelet's process: ${(error as Error).message}; ${REMEDY}`;
+  const kubelet = await findKubelet(join(root, kubeletDir, POD_RESOURCES_SOCKET), root).catch(failed);
+  if (typeof kubelet === 'string') return { problem: kubelet };
+  if (kubelet.args === undefined) {
+    return { kubelet, problem: `the kubelet is part of ${kubelet.program}, which shows no flags of it; ${REMEDY}` };
+  }
+  try {
+    return { kubelet, flags: kubeletFlagsOf(kubelet.args) };
+  } catch (error) {
+    return { kubelet, problem: failed(error) };
+  }
+}
+
 /** What the host says about its kubelet: the flags of its process, and the files that they or the administrator name. */
 async function readHost(sources: KubeletConfigSources, root: string): Promise<HostReading> {
   const { kubeletDir } = sources;
-  let kubelet: KubeletProcess | undefined;
-  let flags: ReturnType<typeof kubeletFlagsOf> | undefined;
-  let problem: string | undefined;
-  try {
-    kubelet = await findKubelet(join(root, kubeletDir, POD_RESOURCES_SOCKET), root);
-    if (kubelet.args === undefined)
-      problem = `the kubelet is part of ${kubelet.program}, which shows no flags of it; ${REMEDY}`;
-    else flags = kubeletFlagsOf(kubelet.args);
-  } catch (error) {
-    problem = `the kubelet's process: ${(error as Error).message}; ${REMEDY}`;
-  }
+  const { kubelet, flags, problem } = await readProcess(kubeletDir, root);
   /** The kubelet's path, as the agent sees it. */
   const agentPath = (path: string | undefined): string | undefined => {
     const below = flags && path !== undefined ? relative(flags.rootDir, path) : '..';
