@@ -20,7 +20,7 @@ describe('a reflector', () => {
   it('lists in pages, watches, and resumes after the server was down without missing a change', async () => {
     const api = await startApi({ history: 20, bookmarkSeconds: 0.2 });
     const running = new AbortController();
-    const { log, said } = recordingLogger();
+    const { log, lines } = recordingLogger();
     const changes: Change<string>[] = [];
     for (let i = 0; i < 503; i++) await api.client.create(NODES, nodeObject(`n${i}`));
     const reflector = createReflector({
@@ -50,7 +50,7 @@ describe('a reflector', () => {
     ]);
 
     await api.server.stop();
-    await eventually(() => said('waiting to list or watch again'), 'a failed attempt');
+    await eventually(() => lines.some(({ msg }) => msg === 'waiting to list or watch again'), 'a failed attempt');
     assert.ok(reflector.items.has('n0'), 'the last copy stays');
     await api.server.start();
     // More changes than the server remembers: the old version has expired, and a new list must find them.

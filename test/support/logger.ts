@@ -1,12 +1,26 @@
 import { pino } from 'pino';
-import { createLogger, type Logger } from '../../runtime/log.ts';
+import type { AGENT_MESSAGES } from '../../node-agent/telemetry/log-messages.ts';
+import { createLogger, type Logger, type MessageAt } from '../../runtime/log.ts';
+import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
+import type { EXTENDER_MESSAGES } from '../../scheduler-plugin/telemetry/log-messages.ts';
+import type { WEBHOOK_MESSAGES } from '../../webhook/telemetry/log-messages.ts';
 
 /** Logs nothing. */
 export const silent: Logger = createLogger('test', 'silent');
 
+type Messages = typeof SHARED_MESSAGES & typeof AGENT_MESSAGES & typeof EXTENDER_MESSAGES & typeof WEBHOOK_MESSAGES;
+type Message = { [Level in keyof Messages]: MessageAt<Messages, Level> }[keyof Messages];
+
+/** @property said whether a line has the message */
+interface RecordingLogger {
+  readonly log: Logger;
+  readonly lines: Record<string, unknown>[];
+  readonly said: (message: Message) => boolean;
+}
+
 /** A logger whose lines a test can read. */
-export function recordingLogger(): { log: Logger; lines: Record<string, unknown>[]; said: (msg: string) => boolean } {
+export function recordingLogger(): RecordingLogger {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: 'debug', base: null }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  return { log, lines, said: (msg) => lines.some((line) => line.msg === msg) };
+  return { log, lines, said: (message) => lines.some((line) => line.msg === message) };
 }
