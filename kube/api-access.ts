@@ -9,7 +9,10 @@ export interface ApiAccess {
 }
 
 export interface ApiConnectionOptions
-  extends Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername' | 'auth' | 'agent'> {
+  extends Pick<
+    RequestOptions,
+    'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername' | 'checkServerIdentity' | 'auth' | 'agent'
+  > {
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -2,10 +2,10 @@ import {
   type ClientRequest,
   Agent as HttpAgent,
   type RequestOptions as HttpRequestOptions,
+  request as httpRequest,
   type IncomingMessage,
-  request as makeRequest,
 } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { underSignals } from '../runtime/time.ts';
 import type { ApiAccess } from './api-access.ts';
 import { ACCEPT, decode, queryString, readText, statusError, unreachable } from './calls.ts';
@@ -65,7 +65,6 @@ class ApiTransport {
     this.#userAgent = userAgent;
     // The delay of `setKeepAlive` below, so that the agent does not set another one after each request.
     const pool = { keepAlive: true, keepAliveMsecs: KEEPALIVE_SECONDS * 1000, maxSockets: connections };
-    // The agent opens the connections: it alone decides whether they use TLS.
     this.#agent = access.server.startsWith('https:') ? new HttpsAgent(pool) : new HttpAgent(pool);
   }
 
@@ -149,7 +148,8 @@ interface Exchange {
 /** @param repeatedAfter the error of the first attempt, in the second */
 function attempt(exchange: Exchange, repeatedAfter?: Error): void {
   const { url, options, body, resolve, reject } = exchange;
-  const request = makeRequest(url, options);
+  // An agent for a proxy uses TLS only behind a request of node:https.
+  const request = (url.startsWith('https:') ? httpsRequest : httpRequest)(url, options);
   // A watch is silent for minutes. Only the kernel notices that a server has disappeared.
   request.on('socket', (socket) => socket.setKeepAlive(true, KEEPALIVE_SECONDS * 1000));
   // A response to a request has a status; IncomingMessage also stands for requests, which have none.

@@ -1,5 +1,6 @@
 import type { RequestOptions } from 'node:https';
 import { dirname, resolve } from 'node:path';
+import { checkServerIdentity } from 'node:tls';
 import { type Cluster, KubeConfig, type User } from '@kubernetes/client-node';
 import { load as loadYaml } from 'js-yaml';
 import * as z from 'zod';
@@ -174,9 +175,13 @@ export function accessOf(config: KubeConfig): ApiAccess {
         if (error instanceof PlumblineError) throw error;
         throw new ConfigError(`no credentials for context ${config.currentContext}: ${(error as Error).message}`);
       }
-      // Only this agent knows the proxy. Without a proxy the client's own agent keeps connections open.
       const { agent, ...rest } = options;
-      return { ...rest, ...(proxyUrl && { agent }) } as ApiConnectionOptions;
+      // The client's own agent keeps connections open.
+      if (!proxyUrl) return rest as ApiConnectionOptions;
+      // Only this agent knows the proxy. The one for SOCKS forgets an IP address, and would check for localhost.
+      const name = rest.servername ?? new URL(server).hostname.replace(/^\[|\]$/g, '');
+      const checkIdentity: typeof checkServerIdentity = (_, certificate) => checkServerIdentity(name, certificate);
+      return { ...rest, agent, checkServerIdentity: checkIdentity } as ApiConnectionOptions;
     },
   };
 }

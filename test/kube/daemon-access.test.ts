@@ -69,11 +69,11 @@ const unreachableFor = (why: RegExp) => (error: unknown) => {
 };
 describe('TLS to the API server', () => {
   const temp = tempDirectories();
-  const servers: { close(): unknown; closeAllConnections(): void }[] = [];
+  const servers: { close(): unknown; closeAllConnections?(): void }[] = [];
   after(() => {
     for (const server of servers) {
       server.close();
-      server.closeAllConnections();
+      server.closeAllConnections?.();
     }
   });
 
@@ -107,6 +107,27 @@ describe('TLS to the API server', () => {
     await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
     return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, targets };
   };
+  /** SOCKS 5 without a password: one greeting, one request to connect to an IPv4 address (RFC 1928). */
+  const startSocksProxy = async () => {
+    const targets: string[] = [];
+    const proxy = createServer((client) => {
+      client.once('data', () => {
+        client.write(Buffer.from([5, 0]));
+        client.once('data', (request) => {
+          const [address, port] = [request.subarray(4, 8).join('.'), request.readUInt16BE(8)];
+          targets.push(`${address}:${port}`);
+          const upstream = connect(port, address, () => {
+            client.write(Buffer.from([5, 0, 0, 1, 0, 0, 0, 0, 0, 0]));
+            client.pipe(upstream).pipe(client);
+          });
+          for (const socket of [client, upstream]) socket.on('error', () => undefined);
+        });
+      });
+    });
+    servers.push(proxy);
+    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+    return { url: `socks5://127.0.0.1:${(proxy.address() as AddressInfo).port}`, targets };
+  };
   const clientOf = (cluster: object, user: object = { token: 't' }) => {
     const root = temp();
     writeTree(root, {
@@ -137,20 +158,25 @@ describe('TLS to the API server', () => {
     });
   }
 
-  it('passes through the proxy of the cluster (proxy-url), with the same checks', async () => {
-    const { url } = await serve(valid);
-    const proxy = await startProxy();
-    const proxied = { server: url, 'proxy-url': proxy.url };
-    const trusting = clientOf({ ...proxied, ...TRUSTED }, credentials(me));
-    const wary = clientOf({ ...proxied, ...FOREIGN });
-    try {
-      assert.deepEqual(await trusting.get('/a'), { client: 'me' });
-      await assert.rejects(wary.get('/a'), unreachableFor(/unable to verify|self-signed/));
-      assert.deepEqual(proxy.targets, Array(2).fill(new URL(url).host));
-    } finally {
-      await Promise.all([trusting.close(), wary.close()]);
-    }
-  });
+  for (const [kind, start] of [
+    ['HTTP', startProxy],
+    ['SOCKS', startSocksProxy],
+  ] as const) {
+    it(`passes through the ${kind} proxy of the cluster (proxy-url), with the same checks`, async () => {
+      const { url } = await serve(valid);
+      const proxy = await start();
+      const proxied = { server: url, 'proxy-url': proxy.url };
+      const trusting = clientOf({ ...proxied, ...TRUSTED }, credentials(me));
+      const wary = clientOf({ ...proxied, ...FOREIGN });
+      try {
+        assert.deepEqual(await trusting.get('/a'), { client: 'me' });
+        await assert.rejects(wary.get('/a'), unreachableFor(/unable to verify|self-signed/));
+        assert.deepEqual(proxy.targets, Array(2).fill(new URL(url).host));
+      } finally {
+        await Promise.all([trusting.close(), wary.close()]);
+      }
+    });
+  }
 });
 
 const isConfigError = (message: RegExp) => (error: unknown) =>
