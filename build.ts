@@ -48,6 +48,40 @@ const clientNodePruned: Plugin = {
   },
 };
 
+/**
+ * What client-node imports for its requests and for proxies: a command reads a kubeconfig with it, and evaluating these
+ * takes longer than the rest of the command. Each is evaluated at its first use.
+ */
+const LATE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
+  undici: ['Agent', 'ProxyAgent', 'fetch'],
+  socks: ['SocksClient'],
+  'socks-proxy-agent': ['SocksProxyAgent'],
+};
+
+const clientNodeImportsLate: Plugin = {
+  name: 'client-node-imports-late',
+  setup(builder) {
+    builder.onResolve({ filter: /^(undici|socks|socks-proxy-agent)$/ }, ({ path, importer, kind }) =>
+      kind === 'import-statement' && importer.includes('/@kubernetes/client-node/dist/')
+        ? { path, namespace: 'late' }
+        : undefined,
+    );
+    builder.onLoad({ filter: /./, namespace: 'late' }, ({ path }) => ({
+      resolveDir: import.meta.dirname,
+      contents: (LATE_IMPORTS[path] ?? []).map((name) => lateExport(name, `require('${path}').${name}`)).join('\n'),
+    }));
+  },
+};
+
+/** A module's export that is evaluated when it is constructed, called or read. */
+function lateExport(name: string, expression: string): string {
+  return `export const ${name} = new Proxy(function () {}, {
+  construct: (_, args) => Reflect.construct(${expression}, args),
+  apply: (_, self, args) => Reflect.apply(${expression}, self, args),
+  get: (_, key) => ${expression}[key],
+});`;
+}
+
 /** CommonJS packages in a module of ES use these. Only the parts that need them make them, because that takes time. */
 const USES_REQUIRE = /\b(?:require|__filename|__dirname)\b/;
 const REQUIRE = `import{createRequire as requireOf}from"node:module";import{fileURLToPath as pathOf}from"node:url";const require=requireOf(import.meta.url),__filename=pathOf(import.meta.url),__dirname=pathOf(new URL(".",import.meta.url));`;
@@ -75,7 +109,7 @@ const programs = await build({
   entryPoints: ENTRIES,
   format: 'cjs',
   // A daemon loads the reader of kubeconfigs, with client-node, only for --kubeconfig.
-  plugins: [apart(/\/kubeconfig\.ts$/, './kubeconfig.cjs'), clientNodePruned],
+  plugins: [apart(/\/kubeconfig\.ts$/, './kubeconfig.cjs'), clientNodePruned, clientNodeImportsLate],
   // require(): the loader of ES modules takes 20 MB for a CommonJS file of this size.
   supported: { 'dynamic-import': false },
   outExtension: { '.js': '.cjs' },
@@ -88,7 +122,11 @@ const command = await build({
   format: 'esm',
   splitting: true,
   // Only a port-forward needs the whole client.
-  plugins: [apart(/\/client-node-port-forward\.ts$/, '../client-node-port-forward.cjs'), clientNodePruned],
+  plugins: [
+    apart(/\/client-node-port-forward\.ts$/, '../client-node-port-forward.cjs'),
+    clientNodePruned,
+    clientNodeImportsLate,
+  ],
   chunkNames: 'cli/[name]-[hash]',
   outExtension: { '.js': '.mjs' },
   external: ['koffi'],
