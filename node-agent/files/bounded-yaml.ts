@@ -6,6 +6,7 @@ export const MAX_YAML_BYTES = 64 * 1024;
 /** Columns before a line's first word, and open brackets: they bound the nesting, since the parser recurses. */
 const MAX_COLUMNS = 128;
 const MAX_OPEN_BRACKETS = 64;
+const TOO_INDENTED = new RegExp(`^[-?: \\t]{${MAX_COLUMNS + 1}}`, 'm');
 /** Maximum number of aliases to resolve: each can expand to a whole tree. */
 const MAX_ALIASES = 100;
 /** Maximum length of an error, which may quote the text, in characters. */
@@ -54,23 +55,12 @@ function withLocation(lines: LineCounter, offset: number, why: string): string {
   return `${cut(why.split('\n', 1)[0] ?? '', MAX_REASON_CHARACTERS)} at line ${line}, column ${col}`;
 }
 
-/** Reads each character once. It also counts brackets within quotes and comments, which errs on the safe side. */
+/** It also counts brackets within quotes and comments, which errs on the safe side. */
 function assertShallow(text: string): void {
-  let column = 0;
-  let indented = true;
-  let brackets = 0;
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i] as string;
-    if (character === '\n' || character === '\r') {
-      column = 0;
-      indented = true;
-      continue;
-    }
-    if (character === '[' || character === '{') brackets++;
-    else if ((character === ']' || character === '}') && brackets > 0) brackets--;
-    if (indented)
-      indented = character === ' ' || character === '\t' || character === '-' || character === '?' || character === ':';
-    if (indented) column++;
-    if (column > MAX_COLUMNS || brackets > MAX_OPEN_BRACKETS) throw new Error('nested too deeply');
-  }
+  let open = 0;
+  const isDeep = (bracket: string) => {
+    open = Math.max(0, open + ('[{'.includes(bracket) ? 1 : -1));
+    return open > MAX_OPEN_BRACKETS;
+  };
+  if (TOO_INDENTED.test(text) || text.match(/[[\]{}]/g)?.some(isDeep)) throw new Error('nested too deeply');
 }
