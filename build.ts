@@ -3,7 +3,6 @@ import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import { buildConsole } from './build-console.ts';
-import { COMMAND } from './packaging/command-bundle.ts';
 
 /**
  * Bundles each daemon into one file in dist/, the command into dist/plumbline.mjs with its parts in dist/cli/, and the
@@ -118,7 +117,7 @@ const programs = await build({
 // Each subcommand loads only its own part: compiling all of them takes longer than most of them run.
 const command = await build({
   ...common,
-  ...COMMAND,
+  entryPoints: { plumbline: 'cli/main.ts' },
   format: 'esm',
   splitting: true,
   // Only a port-forward needs the whole client.

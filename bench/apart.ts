@@ -3,19 +3,16 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { endsWithUs } from '../test/support/children.ts';
 import { root } from './support/process.ts';
+import type { BenchSettings } from './support/settings.ts';
 import type { BenchResult } from './support/timing.ts';
 
 /** Input of the process that measures one group. */
-export interface GroupRun {
+export interface GroupRun extends Omit<BenchSettings, 'asked'> {
   /** Index in GROUPS. */
   readonly group: number;
   /** Prefix of the names to measure. */
   readonly prefix: string;
   readonly quick: boolean;
-  readonly nodes: number;
-  readonly pods: number;
-  readonly rounds: number;
-  readonly idle: number;
   /** Seconds until the measurement is ended. */
   readonly deadline: number;
 }

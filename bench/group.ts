@@ -1,8 +1,7 @@
 import { exitOnSignals } from '../test/support/command-line.ts';
 import type { GroupReport, GroupRun } from './apart.ts';
 import { GROUPS } from './groups.ts';
-import { measureQuickly } from './support/pace.ts';
-import type { BenchResult } from './support/timing.ts';
+import { type BenchResult, measureQuickly } from './support/timing.ts';
 
 // The process of one group (apart.ts): measures it and sends the results to its parent.
 exitOnSignals();

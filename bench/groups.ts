@@ -10,7 +10,7 @@ const webhook: readonly BenchGroup[] = [
   },
   {
     names: ['webhook.reviews-over-pepr', 'webhook.rss-over-pepr-same-run'],
-    load: async () => [(await import('./webhook/pepr.ts')).peerPepr],
+    load: async () => [(await import('./webhook/speed.ts')).peerPepr],
   },
   {
     names: ['webhook.rss-over-pepr', 'webhook.private-memory-growth-in-100k-reviews'],
@@ -51,7 +51,7 @@ const nodeAgent: readonly BenchGroup[] = [
   },
   {
     names: ['node-agent.private-megabytes', 'node-agent.idle-percent'],
-    load: async () => [(await import('./node-agent/long-run.ts')).longRun],
+    load: async () => [(await import('./node-agent/idle.ts')).longRun],
     alongside: 'waits',
   },
   {
@@ -69,7 +69,7 @@ const onRequest: readonly BenchGroup[] = (
   [
     ['kube-scheduler.', async () => (await import('./scheduler-plugin/real-scheduler.ts')).besideRealScheduler],
     ['fairness.', async () => (await import('./scheduler-plugin/fairness.ts')).victimBesideTenant],
-    ['outage.', async () => (await import('./scheduler-plugin/outage.ts')).ordinaryDuringOutage],
+    ['outage.', async () => (await import('./scheduler-plugin/real-scheduler.ts')).ordinaryDuringOutage],
     ['takeover.', async () => (await import('./scheduler-plugin/takeover.ts')).takeover],
     ['interference.stolen-', async () => (await import('./interference/index.ts')).interference],
     ['interference.kernel-', async () => (await import('./interference/kernel.ts')).kernelInterference],
@@ -85,7 +85,7 @@ export const GROUPS: readonly BenchGroup[] = [
     names: ['cli.'],
     load: async () => [
       (await import('./cli/index.ts')).explainOverBareNode,
-      (await import('./cli/drain.ts')).drainOfLargeCluster,
+      (await import('./cli/index.ts')).drainOfLargeCluster,
     ],
     alongside: 'counts',
   },

@@ -9,8 +9,7 @@ import type { PlacementNeeds } from '../model/placement/needs.ts';
 import { isExclusive } from '../model/placement/preferences.ts';
 import type { PodShape } from '../model/shapes.ts';
 import { type Cause, type VmFacts, whileOff } from './facts.ts';
-import { type Named, startAgain } from './remedies.ts';
-import { plumbline, remedy } from './remedy.ts';
+import { type Named, plumbline, remedy, startAgain } from './remedies.ts';
 
 export const schedulerOf = ({ spec }: PodShape): string => spec.schedulerName || DEFAULT_SCHEDULER;
 

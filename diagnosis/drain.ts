@@ -6,8 +6,7 @@ import { nodeRemedies } from './node-remedies.ts';
 import type { ExplainedPod } from './objects.ts';
 import type { JudgedTerm } from './pod-affinity.ts';
 import { type Leaving, type NewPlace, type Remaining, relocate } from './relocation.ts';
-import type { Named } from './remedies.ts';
-import { kubectl, type Remedy, remedy, virtctl } from './remedy.ts';
+import { kubectl, type Named, type Remedy, remedy, virtctl } from './remedies.ts';
 import { kindOf, notMigratable } from './vm-facts.ts';
 import type { Vm } from './vms.ts';
 

@@ -6,7 +6,7 @@ import type { TriedChanges } from '../model/placement/tried-changes.ts';
 import type { RefusalKind } from '../model/placement/verdict.ts';
 import type { ConditionShape, MetaShape, PodShape } from '../model/shapes.ts';
 import type { Reason } from './reasons.ts';
-import type { Remedy } from './remedy.ts';
+import type { Named, Remedy } from './remedies.ts';
 
 export interface MachineFacts {
   readonly shouldRun: boolean;
@@ -93,12 +93,7 @@ export interface SearchFacts {
 }
 
 /** An output omits facts that it does not read: the state then has fewer details and is otherwise the same. */
-export interface VmFacts {
-  readonly namespace: string;
-  /** Name of the VM, else of its instance, else of the pod. */
-  readonly name: string;
-  /** The kind of object for commands; undefined: unknown whether the instance has a VM. */
-  readonly kind: 'vm' | 'vmi' | 'pod' | undefined;
+export interface VmFacts extends Named {
   readonly machine?: MachineFacts | undefined;
   readonly instance?: InstanceFacts | undefined;
   readonly migration?: MigrationFacts | undefined;

@@ -1,6 +1,5 @@
 import type { Cause, VmFacts } from './facts.ts';
-import { placeAgain } from './remedies.ts';
-import { type Remedy, remedy, virtctl } from './remedy.ts';
+import { placeAgain, type Remedy, remedy, virtctl } from './remedies.ts';
 
 export interface MigrationState {
   /**

@@ -1,8 +1,16 @@
 import type { Cause, VmFacts } from './facts.ts';
 import type { Reason } from './reasons.ts';
 import { rejectedBefore } from './rejected.ts';
-import { bringWebhookBack, checkVirtController, readEvents, restoreWebhook } from './remedies.ts';
-import { kubectl, type Remedy, remedy, virtctl } from './remedy.ts';
+import {
+  bringWebhookBack,
+  checkVirtController,
+  kubectl,
+  type Remedy,
+  readEvents,
+  remedy,
+  restoreWebhook,
+  virtctl,
+} from './remedies.ts';
 
 export function withoutLauncher(facts: VmFacts): Cause {
   const { machine, instance } = facts;

@@ -5,8 +5,18 @@ import { readableNeedsOf } from '../model/placement/preferences.ts';
 import type { TriedChanges } from '../model/placement/tried-changes.ts';
 import type { MetaShape } from '../model/shapes.ts';
 import { NO_CURRENT_REPORT, type NodeGroup, STOPPED_REPORT, type VmFacts } from './facts.ts';
-import { addAnnotation, bringDpuBack, checkAgent, type Named, repairNetworkMap, verifyMask } from './remedies.ts';
-import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
+import {
+  addAnnotation,
+  bringDpuBack,
+  checkAgent,
+  kubectl,
+  type Named,
+  plumbline,
+  type Remedy,
+  remedy,
+  repairNetworkMap,
+  verifyMask,
+} from './remedies.ts';
 
 type Waiting = Named & Pick<VmFacts, 'pod'>;
 type NodeRemedy = (node: string, group: NodeGroup, facts: Waiting) => Remedy | readonly Remedy[] | undefined;

@@ -1,8 +1,7 @@
 import { wantsWholeCores } from '../model/launcher/annotation.ts';
 import type { PodShape } from '../model/shapes.ts';
 import { type Cause, type RejectionFacts, type VmFacts, whileOff } from './facts.ts';
-import { addAnnotation, readEvents, startAgain } from './remedies.ts';
-import { plumbline, remedy } from './remedy.ts';
+import { addAnnotation, plumbline, readEvents, remedy, startAgain } from './remedies.ts';
 
 const IF_AGAIN =
   'another pod got its CPUs first, and it is retried; if this happens again, look for a second scheduler';

@@ -8,10 +8,53 @@ import {
   NAMESPACE,
   SCHEDULER,
 } from '../model/names.ts';
-import type { VmFacts } from './facts.ts';
-import { type Command, kubectl, plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
 
-export type Named = Pick<VmFacts, 'namespace' | 'name' | 'kind'>;
+/** A command that a user can run unchanged. `virtctl` is KubeVirt's. */
+export interface Command {
+  readonly program: 'kubectl' | 'plumbline' | 'virtctl' | 'helm' | 'npm';
+  readonly args: readonly string[];
+  /** What reads its output. */
+  readonly into?: Command;
+}
+
+export interface Remedy {
+  readonly id: string;
+  readonly text: string;
+  readonly commands: readonly Command[];
+}
+
+export const remedy = (id: string, text: string, ...commands: readonly Command[]): Remedy => ({ id, text, commands });
+
+export const kubectl = (...args: readonly string[]): Command => ({ program: 'kubectl', args });
+export const plumbline = (...args: readonly string[]): Command => ({ program: 'plumbline', args });
+export const virtctl = (...args: readonly string[]): Command => ({ program: 'virtctl', args });
+
+const PLAIN = /^[-\w./:=@,+%]+$/;
+
+export const pipe = (from: Command, into: Command): Command => ({ ...from, into });
+
+export function commandText({ program, args, into }: Command): string {
+  const quoted = args.map((arg) => (PLAIN.test(arg) ? arg : `'${arg.replaceAll("'", String.raw`'\''`)}'`));
+  return [program, ...quoted].join(' ') + (into === undefined ? '' : ` | ${commandText(into)}`);
+}
+
+export type RemedyLines = readonly [text: string, ...commands: string[]];
+
+export function remedyLines({ text, commands }: Pick<Remedy, 'text' | 'commands'>): RemedyLines {
+  return [text, ...commands.map(commandText)];
+}
+
+/** Whether it is for a VM that no migration moves yet: KubeVirt refuses a second one. */
+export const migrates = ({ commands }: Remedy): boolean =>
+  commands.some(({ program, args }) => program === 'virtctl' && args[0] === 'migrate');
+
+export interface Named {
+  readonly namespace: string;
+  /** Name of the VM, else of its instance, else of the pod. */
+  readonly name: string;
+  /** The kind of object for commands; undefined: unknown whether the instance has a VM. */
+  readonly kind: 'vm' | 'vmi' | 'pod' | undefined;
+}
 
 const NODE_AGENT = 'app.kubernetes.io/name=plumbline-node-agent';
 
@@ -92,7 +135,9 @@ export function startAgain(named: Named, text: string, ...first: readonly Comman
 }
 
 /** How a VM gets changes, or another place, that a migration would give it. */
-export function placeAgain(named: Named & Pick<VmFacts, 'instance'>): Remedy {
+export function placeAgain(
+  named: Named & { readonly instance?: { readonly notMigratable?: string | undefined } | undefined },
+): Remedy {
   const { namespace, name, instance } = named;
   const why = instance?.notMigratable;
   if (why === undefined) {

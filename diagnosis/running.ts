@@ -18,11 +18,15 @@ import {
   checkAgent,
   correctMask,
   forgetRestart,
+  kubectl,
   type Named,
   placeAgain,
+  plumbline,
+  type Remedy,
+  remedy,
   repairNetworkMap,
+  virtctl,
 } from './remedies.ts';
-import { kubectl, plumbline, type Remedy, remedy, virtctl } from './remedy.ts';
 
 export type RunningNeeds = Pick<PlacementNeeds, 'request' | 'networks' | 'mask' | 'spansCells'>;
 

@@ -1,8 +1,7 @@
 import { PLACE_LOST } from '../model/names.ts';
 import type { PodShape } from '../model/shapes.ts';
 import type { Cause, VmFacts } from './facts.ts';
-import { bringDpuBack, readEvents } from './remedies.ts';
-import { kubectl, plumbline, type Remedy, remedy } from './remedy.ts';
+import { bringDpuBack, kubectl, plumbline, type Remedy, readEvents, remedy } from './remedies.ts';
 
 /** The kubelet's message when the agent refuses a container before its start. */
 const BEFORE_START = 'PreStartContainer rpc failed';

@@ -2,7 +2,7 @@ import type { Cause, InstanceFacts, MigrationFacts, VmFacts } from './facts.ts';
 import { failedMigration, type MigrationState, migrationCause, pendingChanges } from './migration.ts';
 import { withoutLauncher } from './no-launcher.ts';
 import { REASONS, type Reason, type Verdict, worst } from './reasons.ts';
-import { migrates, type Remedy } from './remedy.ts';
+import { migrates, type Remedy } from './remedies.ts';
 
 /**
  * The life of a VM, as every output of Plumbline tells it. A VM is `waiting` until its launcher has a node, `starting`

@@ -6,8 +6,7 @@ import { schedulerOf } from './bypasses.ts';
 import type { Cause, NodeGroup, SchedulerFacts, SearchFacts, VmFacts } from './facts.ts';
 import { nodeRemedies } from './node-remedies.ts';
 import { NO_READY_REPLICA } from './objects.ts';
-import { bringSchedulerBack } from './remedies.ts';
-import { kubectl, type Remedy, remedy } from './remedy.ts';
+import { bringSchedulerBack, kubectl, type Remedy, remedy } from './remedies.ts';
 
 const EXTENDER_CALL = /\/filter\b|^extender http/;
 

@@ -1,15 +1,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { consoleSettings } from '../console/server/config.ts';
-import { CONSOLE_MESSAGES } from '../console/server/log-messages.ts';
+import { CONSOLE_MESSAGES, consoleSettings } from '../console/server/config.ts';
 import { REASONS, VERDICTS } from '../diagnosis/reasons.ts';
 import { groupBy } from '../model/lists.ts';
 import { AGENT_MESSAGES } from '../node-agent/telemetry/log-messages.ts';
 import { agentSettings } from '../node-agent/wiring/config.ts';
 import type { Flag } from '../runtime/config.ts';
-import type { LogMessages } from '../runtime/log.ts';
-import { SHARED_MESSAGES } from '../runtime/log-messages.ts';
+import { type LogMessages, SHARED_MESSAGES } from '../runtime/log.ts';
 import { EXTENDER_MESSAGES } from '../scheduler-plugin/telemetry/log-messages.ts';
 import { extenderSettings } from '../scheduler-plugin/wiring/config.ts';
 import { webhookSettings } from '../webhook/config.ts';

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { ConfigError } from '../runtime/config.ts';
+import { apiServerAddress, ConfigError } from '../runtime/config.ts';
 import type { DaemonAccess } from './api-access.ts';
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-interface AccessOptions {
-  readonly kubeconfig: string | undefined;
+/** What Kubernetes gives each pod. */
+interface PodAccess {
   readonly serviceHost: string | undefined;
   readonly servicePort: number;
   /** Directory of the service account's files. Default: where the kubelet mounts them into each pod. */
@@ -16,8 +16,10 @@ interface AccessOptions {
  * A kubeconfig counts only by a flag: a daemon that is tried out must not act on the current context. @throws
  * ConfigError
  */
-export async function apiAccess(options: AccessOptions): Promise<DaemonAccess> {
-  const { kubeconfig, serviceHost, servicePort, serviceAccount = SERVICE_ACCOUNT } = options;
+export async function apiAccess(
+  kubeconfig: string | undefined,
+  { serviceHost, servicePort, serviceAccount = SERVICE_ACCOUNT }: PodAccess = apiServerAddress(),
+): Promise<DaemonAccess> {
   if (kubeconfig !== undefined) {
     // A file of its own (build.ts): in a bundle that does not use it, client-node's text costs 8 MB of memory.
     const { kubeconfigAccess } = await import('./kubeconfig.ts');

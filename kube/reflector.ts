@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { SHARED_MESSAGES } from '../runtime/log-messages.ts';
+import type { SHARED_MESSAGES } from '../runtime/log.ts';
 import { ProblemLog } from '../runtime/problem-log.ts';
 import { Backoff, createSlices, sleep } from '../runtime/time.ts';
 import { isExpired, isNotFound, type KubeClient, KubeError } from './client.ts';

@@ -12,7 +12,7 @@ registry=${2:-$default}
 version=$(node -p 'require("./package.json").version')
 work=$(mktemp -d -p . .manifest.XXXXXX)
 trap 'rm -rf "$work"' EXIT
-# The annotation tells plumbline doctor what to propose if an object is missing: cli/doctor/checks/installation.ts.
+# The annotation tells plumbline doctor what to propose if an object is missing: cli/doctor/checks/installed.ts.
 cat >"$work/kustomization.yaml" <<END
 resources: [../manifests/base]
 components: [../$component]

@@ -81,8 +81,8 @@ function optionOf({ flag, help, env }: Flag, field: z.ZodType | undefined): Opti
 }
 
 /** The address of the API server in a pod: Kubernetes sets it in the environment. */
-export function apiServerAddress(env: NodeJS.ProcessEnv = process.env) {
-  const { KUBERNETES_SERVICE_HOST: serviceHost, KUBERNETES_SERVICE_PORT: servicePort = '443' } = env;
+export function apiServerAddress() {
+  const { KUBERNETES_SERVICE_HOST: serviceHost, KUBERNETES_SERVICE_PORT: servicePort = '443' } = process.env;
   return { serviceHost, servicePort: Number(servicePort) };
 }
 

@@ -4,8 +4,8 @@ import { few } from '../model/errors.ts';
 import type { NetworkRef } from '../model/networks/attachments.ts';
 import type { ConfiguredContext } from '../model/networks/context.ts';
 import type { ReportFault } from '../model/report/check.ts';
-import { parseNames } from '../runtime/client-names.ts';
-import { apiServerAddress, VERSION } from '../runtime/config.ts';
+import { parseNames } from '../runtime/certificate.ts';
+import { VERSION } from '../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../runtime/daemon.ts';
 import { HttpServer } from '../runtime/http-server.ts';
 import { JsonBodies } from '../runtime/json-bodies.ts';
@@ -37,8 +37,7 @@ export async function createWebhook(
   log: WebhookLogger,
 ): Promise<Daemon> {
   const nowSeconds = monotonicSeconds;
-  const { kubeconfig } = config;
-  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
+  const access = await apiAccess(config.kubeconfig);
   const client = createKubeClient(access, `plumbline-webhook/${VERSION}`, MAX_API_CONNECTIONS);
   const registry = createRegistry();
   const metrics = createWebhookMetrics(registry);

@@ -2,8 +2,7 @@ import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Browser, type CDPSession, chromium, type Page } from 'playwright-core';
 import { type ConsoleUnderTest, consoleOf } from '../../test/console/fixture.ts';
-import { paced } from '../support/pace.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
+import { type BenchResult, paced, summary } from '../support/timing.ts';
 
 const NODES = 5000;
 const ROUNDS = 5;

@@ -1,9 +1,8 @@
-import { paced } from '../support/pace.ts';
 import type { BenchSettings } from '../support/settings.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
-import type { Contender } from './contenders.ts';
+import { type BenchResult, paced, summary } from '../support/timing.ts';
 import { figuresOf } from './figures.ts';
 import { createInterference } from './measure.ts';
+import type { Contender } from './results.ts';
 
 const STARTS = 8;
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -10,10 +10,10 @@ import { InterruptMeter } from '../../node-agent/interrupts/meter.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
 import { createStage } from '../../test/node-agent/interrupts/stage.ts';
 import { compile } from '../support/c-program.ts';
-import { paced } from '../support/pace.ts';
 import type { BenchSettings } from '../support/settings.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
-import { delayAt, type Watched } from './figures.ts';
+import { type BenchResult, median, paced, summary } from '../support/timing.ts';
+import { delayAt } from './figures.ts';
+import { startVictim } from './measure.ts';
 import { PACKETS } from './switched.ts';
 
 const ROUNDS = 6;
@@ -76,32 +76,21 @@ interface Round {
 /** Starts a VM on the second CPU, and watches it from the moment that it owns the CPU. */
 async function watch(victim: string, seconds: number, onStart: () => Promise<void>): Promise<Round> {
   // Before other processes of the machine: only the kernel's own work interrupts it.
-  const child = spawn('chrt', ['-f', '10', victim, String(seconds), '1'], { stdio: ['pipe', 'pipe', 'inherit'] });
-  let printed = '';
-  child.stdout.on('data', (chunk: Buffer) => {
-    printed += chunk.toString();
-  });
-  await once(child.stdout, 'data');
-  const meter = meterOf(child);
+  const started = await startVictim('chrt', '-f', 10, victim, seconds, 1);
+  const meter = meterOf(started.pid);
   await onStart();
   meter.read();
-  child.stdin.end('\n');
+  started.begin();
   // Its threads end with the time that they measure.
   await new Promise((resolve) => setTimeout(resolve, (seconds - 0.2) * 1000));
   const measured = meter.read();
-  await once(child, 'close');
-  const [watched] = printed
-    .trim()
-    .split('\n')
-    .slice(1)
-    .map((line) => JSON.parse(line) as Watched);
+  const [watched] = await started.watched();
   const { gaps, nanos } = watched!;
   const stolen = gaps.reduce((sum, gap) => sum + gap, 0) / nanos;
   return { stolen, measured: measured ?? 0, p99: delayAt(gaps, nanos, 0.99) / 1000 };
 }
 
-function meterOf(child: ChildProcess) {
-  const pid = child.pid!;
+function meterOf(pid: number) {
   const launcher = { uid: 'uid', namespace: 'n', podName: 'p', vmi: { name: 'v' }, containerId: undefined };
   const threads = procThreads.list(pid).map((tid, index) => ({ tid, role: { kind: 'vcpu', index } }) as const);
   const meter = new InterruptMeter({
@@ -145,8 +134,8 @@ export async function kernelInterference(_settings: BenchSettings): Promise<Benc
     victim.remove();
   }
   console.error(`# ${JSON.stringify(rounds)}`);
-  const median = (contender: Contender, of: keyof Round) => middle(rounds[contender].map((round) => round[of]));
-  const over = (of: keyof Round) => median('plumbline', of) / median('apart', of);
+  const medianOf = (contender: Contender, of: keyof Round) => median(rounds[contender].map((round) => round[of]));
+  const over = (of: keyof Round) => medianOf('plumbline', of) / medianOf('apart', of);
   const sum = (of: keyof Round) => rounds.unmanaged.reduce((total, round) => total + round[of], 0);
   // Over all rounds, as the comment of SECONDS says.
   const measured = sum('measured') / sum('stolen');
@@ -155,17 +144,13 @@ export async function kernelInterference(_settings: BenchSettings): Promise<Benc
     summary('interference.kernel-p99-agent-over-apart', [over('p99')], { most: 1.5 }),
     summary(
       'interference.kernel-unmanaged-over-agent',
-      [median('unmanaged', 'stolen') / median('plumbline', 'stolen')],
+      [medianOf('unmanaged', 'stolen') / medianOf('plumbline', 'stolen')],
       {
         least: 1.5,
       },
     ),
     summary('interference.kernel-measured-deviation', [Math.abs(1 - measured)], { most: 0.2 }),
   ];
-}
-
-function middle(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }
 
 /** The agent's duty, with the machine's interrupts and kernel threads out of its reach. */

@@ -4,22 +4,32 @@ import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
 import { createOvsScene, type OvsScene, type Reactor, settled } from '../node-agent/ovs-stage.ts';
 import { compile } from '../support/c-program.ts';
-import type { Contender } from './contenders.ts';
 import type { Watched } from './figures.ts';
+import type { Contender } from './results.ts';
 import { startSwitched } from './switched.ts';
 
 /** Seconds of a VM's life that are measured, from the moment that the kubelet assigns its CPUs. */
 export const SECONDS = 3;
 
-/** A scene in which VMs start one after the other. */
-export interface Interference {
-  /**
-   * Starts VMs and watches the first seconds of each.
-   * @param starts how many; they fall evenly into the loop's second
-   * @returns what each measuring thread saw: a thread on each CPU of the VM, for each start
-   */
-  watch(contender: Contender, starts: number, progress: (done: number) => void): Promise<Watched[]>;
-  remove(): Promise<void>;
+/** Starts victim.c, which waits before it measures. */
+export async function startVictim(command: string, ...args: readonly (string | number)[]) {
+  const child = spawn(command, args.map(String), { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(child, 'close');
+  let printed = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    printed += chunk.toString();
+  });
+  await once(child.stdout, 'data');
+  return {
+    pid: child.pid!,
+    begin: () => child.stdin.end('\n'),
+    /** What each of its threads saw, when it has ended. */
+    async watched(): Promise<Watched[]> {
+      await ended;
+      const lines = printed.trim().split('\n').slice(1);
+      return lines.map((line) => JSON.parse(line) as Watched);
+    },
+  };
 }
 
 /**
@@ -28,7 +38,7 @@ export interface Interference {
  *
  * @throws Error on a machine with one CPU, without Open vSwitch or gcc, or if the switch forwards nothing
  */
-export async function createInterference(): Promise<Interference> {
+export async function createInterference() {
   const victim = compile('interference/victim.c');
   const switched = await startSwitched();
   let scene: OvsScene;
@@ -56,23 +66,19 @@ export async function createInterference(): Promise<Interference> {
   };
 
   const watchStart = async (): Promise<Watched[]> => {
-    const child = spawn(victim.path, [String(SECONDS), ...[...given].map(String)], {
-      stdio: ['pipe', 'pipe', 'inherit'],
-    });
-    let printed = '';
-    child.stdout.on('data', (chunk: Buffer) => {
-      printed += chunk.toString();
-    });
-    await once(child.stdout, 'data');
+    const started = await startVictim(victim.path, SECONDS, ...given);
     scene.assign();
-    child.stdin.end('\n');
-    await once(child, 'close');
-    const lines = printed.trim().split('\n').slice(1);
-    return lines.map((line) => JSON.parse(line) as Watched);
+    started.begin();
+    return started.watched();
   };
 
   return {
-    async watch(contender, starts, progress) {
+    /**
+     * Starts VMs one after the other and watches the first seconds of each.
+     * @param starts how many; they fall evenly into the loop's second
+     * @returns what each measuring thread saw: a thread on each CPU of the VM, for each start
+     */
+    async watch(contender: Contender, starts: number, progress: (done: number) => void): Promise<Watched[]> {
       const reactor = await start(contender);
       const watched: Watched[] = [];
       try {

@@ -1,8 +1,18 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../test/support/bundles.ts';
-import { CONTENDERS, type Contender } from './contenders.ts';
 import type { Figures } from './figures.ts';
+
+/** Ways to treat Open vSwitch when a VM gets CPUs of its own. */
+export const CONTENDERS = ['apart', 'unmanaged', 'loop', 'plumbline'] as const;
+export type Contender = (typeof CONTENDERS)[number];
+
+export const TITLES: Readonly<Record<Contender, string>> = {
+  apart: 'always on other CPUs',
+  unmanaged: 'unmanaged',
+  loop: 'loop, every second',
+  plumbline: 'Plumbline',
+};
 
 /** The recorded figures, from the root of the repository. */
 export const RESULTS = 'bench/interference/results.json';

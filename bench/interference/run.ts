@@ -1,11 +1,10 @@
 import { cpus, loadavg } from 'node:os';
 import { commandLine, exitOnSignals } from '../../test/support/command-line.ts';
 import { createStatusLine } from '../../test/support/status-line.ts';
-import { CONTENDERS, type Contender, TITLES } from './contenders.ts';
 import { type Figures, figuresOf } from './figures.ts';
 import { createInterference, SECONDS } from './measure.ts';
 import { interferenceTable, writeInterference } from './page.ts';
-import { RESULTS, writeResults } from './results.ts';
+import { CONTENDERS, type Contender, RESULTS, TITLES, writeResults } from './results.ts';
 
 const DEFAULT_STARTS = 20;
 

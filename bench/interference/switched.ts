@@ -3,22 +3,12 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type MonitoredOvs, startMonitoredOvs } from '../../test/node-agent/ovs-affinity/monitored-ovs-stage.ts';
+import { startMonitoredOvs } from '../../test/node-agent/ovs-affinity/monitored-ovs-stage.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import type { OvsDaemons } from '../node-agent/ovs-stage.ts';
 import { compile } from '../support/c-program.ts';
 
 /** Packets a second, each of a new connection. */
 export const PACKETS = 20_000;
-
-/** A real Open vSwitch that forwards packets between two ports of a network namespace. */
-export interface Switched extends OvsDaemons {
-  readonly ovs: MonitoredOvs;
-  /** The process that sends the packets. */
-  readonly generator: number;
-  /** Packets that the switch has received on its first port. */
-  received(): number;
-}
 
 /**
  * Starts Open vSwitch with the userspace datapath, and a generator in a network namespace. Each packet belongs to a new
@@ -26,7 +16,7 @@ export interface Switched extends OvsDaemons {
  *
  * @throws Error if the switch forwards no packet within two minutes; needs root
  */
-export async function startSwitched(): Promise<Switched> {
+export async function startSwitched() {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   const flood = compile('interference/flood.c');
   const ovs = await startMonitoredOvs(directory);
@@ -61,7 +51,7 @@ export async function startSwitched(): Promise<Switched> {
     // Open vSwitch writes statistics every five seconds.
     await eventually(() => received() > 0, 'packets to be forwarded');
     const pids = [ovs.pid('ovs-vswitchd'), ovs.pid('ovsdb-server')];
-    return { ovs, pids, rundir: ovs.rundir, generator: generator.pid!, received, stop };
+    return { pids, rundir: ovs.rundir, generator: generator.pid!, stop };
   } catch (error) {
     await stop();
     throw error;

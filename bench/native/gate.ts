@@ -1,18 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
-import { startAgentProcess } from '../node-agent/agent-process.ts';
-import { compile, median } from '../support/c-program.ts';
-import { startManyThreads } from '../support/many-threads.ts';
-import { paced } from '../support/pace.ts';
+import { renameCheckpoint, startAgentProcess } from '../node-agent/agent-process.ts';
+import { compile, startManyThreads } from '../support/c-program.ts';
 import { root } from '../support/process.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
+import { type BenchResult, median, paced, summary } from '../support/timing.ts';
 
-const THREADS = 64;
 const ROUNDS = 7;
 const CALLS = 40;
 /** The pod's CPU, which Open vSwitch must leave before the response: the machine's last one. */
@@ -34,7 +31,7 @@ export async function gateOverDelegate(): Promise<BenchResult> {
   mkdirSync(binDir);
   execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`]);
   copyFileSync(delegate.path, join(binDir, 'delegate'));
-  const ovs = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
+  const ovs = await startManyThreads();
   const [vswitchd = 0] = ovs.pids;
   const agent = await startAgentProcess({ flags: ['--gate', 'on'], rundir: ovs.rundir });
   Object.assign(process.env, {
@@ -77,18 +74,9 @@ export async function gateOverDelegate(): Promise<BenchResult> {
 }
 
 function assignCpu(kubeletDir: string): void {
-  const file = join(kubeletDir, 'cpu_manager_state');
-  const others = CpuSet.parse('0-255')
-    .minus(CpuSet.of([CPU]))
-    .toString();
-  const state = {
-    policyName: 'static',
-    defaultCpuSet: others,
-    entries: { 'uid-1': { compute: String(CPU) } },
-    checksum: 1,
-  };
-  writeFileSync(`${file}.tmp`, JSON.stringify(state));
-  renameSync(`${file}.tmp`, file);
+  const others = CpuSet.parse('0-255').minus(CpuSet.of([CPU]));
+  const entries = { 'uid-1': { compute: String(CPU) } };
+  renameCheckpoint(kubeletDir, { policyName: 'static', defaultCpuSet: others.toString(), entries, checksum: 1 });
 }
 
 /** Checks that the measured work happened: the last call moved every thread. */

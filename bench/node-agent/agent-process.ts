@@ -1,46 +1,29 @@
+import { renameSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { addSwitch } from '../../cli/demo/agent-args.ts';
+import { addSwitch } from '../../cli/demo/plumbline.ts';
 import { NAMESPACE } from '../../model/names.ts';
 import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
-import { bundle, type Running, run } from '../support/process.ts';
-import { replaceCheckpoint } from './checkpoint.ts';
-
-type Sandbox = ReturnType<typeof createSandbox>;
+import { bundle, run } from '../support/process.ts';
 
 export const NODE = 'bench';
 
-/** The bundled agent on an emulated node of 256 CPUs, started as in the manifests and ready. */
-export interface AgentProcess {
-  readonly sandbox: Sandbox;
-  readonly process: Running;
-  readonly hostRoot: string;
-  /** The kubelet's root directory. */
-  readonly kubeletDir: string;
-  /** A kubeconfig for an agent. */
-  readonly kubeconfig: string;
-  stop(): Promise<void>;
-}
+export type AgentProcess = Awaited<ReturnType<typeof startAgentProcess>>;
 
 interface AgentOptions {
   /** In addition to those for its paths; the last of two equal flags applies. */
   readonly flags?: readonly string[];
   /** The run directory of the node's Open vSwitch. Default: it has none. */
   readonly rundir?: string;
+  /** Changes the agent's kubeconfig, for example to a proxy of the API server that counts. */
+  readonly through?: (kubeconfig: string) => Promise<string>;
 }
 
-export async function startAgentProcess(options?: AgentOptions): Promise<AgentProcess> {
-  return startAgentBehind(async (kubeconfig) => kubeconfig, options);
-}
-
-/** @param through changes the agent's kubeconfig, for example to a proxy of the API server that counts */
-export async function startAgentBehind(
-  through: (kubeconfig: string) => Promise<string>,
-  { flags = [], rundir }: AgentOptions = {},
-): Promise<AgentProcess> {
+/** The bundled agent on an emulated node of 256 CPUs, started as in the manifests and ready. */
+export async function startAgentProcess({ flags = [], rundir, through }: AgentOptions = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'plumb-'));
   const cores = Array.from({ length: 128 }, (_, core) => `${core},${core + 128}`);
   const host = {
@@ -57,7 +40,8 @@ export async function startAgentBehind(
   await sandbox.client.create(NAMESPACES, { apiVersion: 'v1', kind: 'Namespace', metadata });
   const { kubeletDirectory: kubeletDir, hostRoot } = sandbox.node(NODE);
   replaceCheckpoint(kubeletDir, 0);
-  const kubeconfig = await through(await sandbox.kubeconfig({ kind: 'node-agent', node: NODE }));
+  const ownKubeconfig = await sandbox.kubeconfig({ kind: 'node-agent', node: NODE });
+  const kubeconfig = (await through?.(ownKubeconfig)) ?? ownKubeconfig;
   const program = bundle('node-agent.cjs');
   const settings = ['--node-name', NODE, '--kubeconfig', kubeconfig, '--probe-port', '0'];
   const places = ['--host-root', hostRoot, '--kubelet-config', join(kubeletDir, 'config.yaml')];
@@ -70,6 +54,7 @@ export async function startAgentBehind(
     sandbox,
     process: child,
     hostRoot,
+    /** The kubelet's root directory. */
     kubeletDir,
     kubeconfig,
     async stop() {
@@ -78,4 +63,31 @@ export async function startAgentBehind(
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * Writes cpu_manager_state as the kubelet does: 60 pods of 4 CPUs. `change` number i replaces one of them by another,
+ * so that each change frees some CPUs and assigns others.
+ */
+export function replaceCheckpoint(kubeletDir: string, change: number): void {
+  const entries: Record<string, { compute: string }> = {};
+  const taken = new Set<number>();
+  for (let slot = 0; slot < 60; slot++) {
+    const age = Math.floor((change + 59 - slot) / 60);
+    const first = 2 + ((slot * 2 + (age % 2) * 120) % 120);
+    const cpus = [first, first + 1, first + 128, first + 129];
+    for (const cpu of cpus) taken.add(cpu);
+    entries[`00000000-0000-4000-8000-${String(slot * 1_000_000 + age).padStart(12, '0')}`] = { compute: cpus.join() };
+  }
+  const free = Array.from({ length: 256 }, (_, cpu) => cpu).filter((cpu) => !taken.has(cpu));
+  renameCheckpoint(kubeletDir, { policyName: 'static', defaultCpuSet: free.join(), entries, checksum: change });
+}
+
+/** Replaces cpu_manager_state as the kubelet does. @returns the machine's monotonic nanoseconds just before the rename */
+export function renameCheckpoint(kubeletDir: string, state: object): bigint {
+  const file = join(kubeletDir, 'cpu_manager_state');
+  writeFileSync(`${file}.tmp`, JSON.stringify(state));
+  const before = process.hrtime.bigint();
+  renameSync(`${file}.tmp`, file);
+  return before;
 }

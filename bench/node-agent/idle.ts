@@ -6,15 +6,13 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { OVSDB_SOCKET } from '../../node-agent/open-vswitch/ovsdb/follow.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import { startManyThreads } from '../support/many-threads.ts';
-import { paced } from '../support/pace.ts';
-import { bundle, memoryOf } from '../support/process.ts';
+import { startManyThreads } from '../support/c-program.ts';
+import { bundle, cpuSecondsOf, memoryOf } from '../support/process.ts';
 import type { BenchSettings } from '../support/settings.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
-import { startAgentProcess } from './agent-process.ts';
+import { type BenchResult, paced, summary } from '../support/timing.ts';
+import { replaceCheckpoint, startAgentProcess } from './agent-process.ts';
 
-const THREADS = 64;
-/** Seconds after the start until a process counts as idle. */
+/** Seconds in which V8 releases memory before a process counts as idle. */
 const REST = 75;
 /** Calls a second: fewer than a tenth of those that a loop with a period of one second makes on the same machine. */
 const MAX_SYSTEM_CALLS = 8;
@@ -22,7 +20,7 @@ const MAX_RESIDENT_MEGABYTES = 80;
 
 /** The bundled agent with every duty of a host while nothing changes: its system calls, and its resident memory. */
 export async function idleAgent({ idle }: BenchSettings): Promise<BenchResult[]> {
-  const daemons = await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS);
+  const daemons = await startManyThreads();
   const answers = await startAnswers(daemons.rundir);
   const agent = await startAgentProcess({ flags: ['--gate', 'on'], rundir: daemons.rundir });
   try {
@@ -86,3 +84,45 @@ async function callsOf(pid: number, seconds: number): Promise<Map<string, number
 
 const total = (calls: ReadonlyMap<string, number>): number =>
   [...calls.values()].reduce((sum, count) => sum + count, 0);
+
+/** Changes in an hour if a pod starts or ends every two seconds. */
+const CHANGES = 1800;
+/** Milliseconds between two changes in this bench. */
+const PACE = 20;
+/** Seconds for which the CPU time of the idle agent is measured. */
+const IDLE = 30;
+const MEMORY_BOUND = 60;
+const IDLE_BOUND = 0.2;
+
+/** The agent's private memory in MB after an hour of changes, and its cost when nothing changes. */
+export async function longRun(): Promise<BenchResult[]> {
+  const agent = await startAgentProcess();
+  try {
+    const { pid } = agent.process;
+    const memory: number[] = [];
+    const changes = paced(CHANGES);
+    for (let change = 1; change <= changes; change++) {
+      replaceCheckpoint(agent.kubeletDir, change);
+      await delay(PACE);
+      if (change % (changes / 6) === 0) memory.push(memoryOf(pid).private / 1e6);
+    }
+    await delay(paced(REST, 40) * 1000);
+    const before = cpuSecondsOf(pid);
+    await delay(IDLE * 1000);
+    const idle = ((cpuSecondsOf(pid) - before) / IDLE) * 100;
+    const last = memoryOf(pid).private / 1e6;
+    memory.push(last);
+    return [
+      {
+        name: 'node-agent.private-megabytes-after-an-hour',
+        ratio: last,
+        spread: [Math.min(...memory), Math.max(...memory)],
+        bound: `<= ${MEMORY_BOUND}`,
+        holds: last <= MEMORY_BOUND,
+      },
+      summary('node-agent.idle-percent-of-a-core', [idle], { most: IDLE_BOUND }),
+    ];
+  } finally {
+    await agent.stop();
+  }
+}

@@ -1,10 +1,7 @@
-import { quantile } from '../support/http-load.ts';
-import { startManyThreads } from '../support/many-threads.ts';
-import { paced } from '../support/pace.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
+import { startManyThreads } from '../support/c-program.ts';
+import { type BenchResult, paced, quantile, summary } from '../support/timing.ts';
 import { createOvsScene, type OvsScene, type Reactor, settled } from './ovs-stage.ts';
 
-const THREADS = 64;
 const ROUNDS = 3;
 const SAMPLES = 60;
 /** Not counted: on a node both have been running for some time. */
@@ -55,7 +52,7 @@ async function loopDelays(scene: OvsScene): Promise<number[]> {
  * a loop that checks every second, and to a C program that does nothing else.
  */
 export async function ovsReaction(): Promise<BenchResult[]> {
-  const scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], THREADS));
+  const scene = await createOvsScene(await startManyThreads());
   const agent: number[] = [];
   const c: number[] = [];
   const medians: number[] = [];

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -13,6 +13,7 @@ import { eventually } from '../../test/support/eventually.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { compile } from '../support/c-program.ts';
 import { root } from '../support/process.ts';
+import { renameCheckpoint } from './agent-process.ts';
 
 /** The program that moves the threads. After each move it sends or prints the machine's monotonic nanoseconds. */
 export interface Reactor {
@@ -22,25 +23,7 @@ export interface Reactor {
   stop(): Promise<void>;
 }
 
-/**
- * Two daemons with many threads, a kubelet that assigns CPUs, and the program that keeps the daemons off these CPUs.
- */
-export interface OvsScene {
-  readonly kubelet: FakeKubelet;
-  readonly pids: readonly number[];
-  /** Assigns every CPU but the first to a pod, by a rename. @returns the machine's monotonic nanoseconds just before */
-  assign(): bigint;
-  /** Releases the CPUs. */
-  release(): void;
-  /** Whether every thread may run on exactly these CPUs. */
-  isOn(cpus: CpuSet): boolean;
-  readonly all: CpuSet;
-  readonly first: CpuSet;
-  agent(checkInterval?: number): Promise<Reactor>;
-  upstream(): Promise<Reactor>;
-  inC(): Promise<Reactor>;
-  remove(): Promise<void>;
-}
+export type OvsScene = Awaited<ReturnType<typeof createOvsScene>>;
 
 /** Processes with the names and the pidfiles of Open vSwitch's daemons. */
 export interface OvsDaemons {
@@ -50,8 +33,11 @@ export interface OvsDaemons {
   stop(): void | Promise<void>;
 }
 
-/** @param daemons stopped with the scene */
-export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
+/**
+ * Two daemons with many threads, a kubelet that assigns CPUs, and the program that keeps the daemons off these CPUs.
+ * @param daemons stopped with the scene
+ */
+export async function createOvsScene(daemons: OvsDaemons) {
   const directory = mkdtempSync(join(tmpdir(), 'plumbline-bench-'));
   for (const name of ['etc', 'kubelet']) mkdirSync(join(directory, name));
   writeFileSync(join(directory, 'etc/enable'), '1');
@@ -68,30 +54,24 @@ export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
   await kubelet.start();
 
   return {
-    kubelet,
-    pids,
     all,
     first,
-    assign() {
+    /** Assigns every CPU but the first to a pod, by a rename. @returns the machine's monotonic nanoseconds just before */
+    assign(): bigint {
       kubelet.pods = { 'ns/pod': { compute: assigned.toString() } };
-      const file = join(directory, 'kubelet', 'cpu_manager_state');
       const entries = { uid: { compute: assigned.toString() } };
       const state = { policyName: 'static', defaultCpuSet: first.toString(), entries, checksum: 1 };
-      writeFileSync(`${file}.tmp`, JSON.stringify(state));
-      const before = process.hrtime.bigint();
-      renameSync(`${file}.tmp`, file);
-      return before;
+      return renameCheckpoint(join(directory, 'kubelet'), state);
     },
+    /** Releases the CPUs. */
     release() {
       kubelet.pods = {};
       kubelet.writeCheckpoint(all.toString());
     },
-    isOn: (cpus) =>
+    /** Whether every thread may run on exactly these CPUs. */
+    isOn: (cpus: CpuSet) =>
       pids.every((pid) => procThreads.list(pid).every((tid) => CpuSet.fromWords(affinity.get(tid)).equals(cpus))),
-    agent: (checkInterval) => {
-      const args = checkInterval === undefined ? [] : [String(checkInterval)];
-      return script('test/node-agent/ovs-affinity/program-stage.ts', directory, args);
-    },
+    agent: () => script('test/node-agent/ovs-affinity/program-stage.ts', directory),
     upstream: () => script('bench/node-agent/upstream-loop.ts', directory),
     inC: () => program(reaction.path, [join(directory, 'kubelet'), ...pids.map(String)]),
     async remove() {
@@ -104,7 +84,7 @@ export async function createOvsScene(daemons: OvsDaemons): Promise<OvsScene> {
 }
 
 /** Runs a program in the same way as the agent: bundled in one file, with the heap limit of the shipped manifest. */
-async function script(file: string, directory: string, args: string[] = []): Promise<Reactor> {
+async function script(file: string, directory: string): Promise<Reactor> {
   const outfile = join(directory, `${basename(file, '.ts')}.cjs`);
   await build({
     entryPoints: [join(root, file)],
@@ -119,7 +99,7 @@ async function script(file: string, directory: string, args: string[] = []): Pro
   });
   const env = { ...process.env, NODE_PATH: join(root, 'node_modules'), ...shippedNodeOptions('node-agent') };
   const stdio: StdioOptions = ['ignore', 'ignore', 'ignore', 'ipc'];
-  const child = fork(outfile, [directory, ...args], { execArgv: [], env, stdio });
+  const child = fork(outfile, [directory], { execArgv: [], env, stdio });
   const ended = once(child, 'exit').then(([code]) => {
     throw new Error(`${file} ended with status ${code}`);
   });

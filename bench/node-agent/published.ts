@@ -1,11 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import { apiAccess } from '../../kube/daemon-access.ts';
-import { quantile } from '../support/http-load.ts';
-import { paced } from '../support/pace.ts';
-import type { BenchResult } from '../support/timing.ts';
-import { type AgentProcess, NODE, startAgentProcess } from './agent-process.ts';
-import { replaceCheckpoint } from './checkpoint.ts';
+import { type BenchResult, paced, quantile } from '../support/timing.ts';
+import { type AgentProcess, NODE, replaceCheckpoint, startAgentProcess } from './agent-process.ts';
 
 const CHANGES = 150;
 const ROUND_TRIPS = 200;
@@ -19,7 +16,7 @@ const PATH = `/apis/plumbline.dev/v1alpha1/nodetopologies/${NODE}`;
  */
 export async function renameToPublished(): Promise<BenchResult> {
   const agent = await startAgentProcess();
-  const access = await apiAccess({ kubeconfig: agent.kubeconfig, serviceHost: undefined, servicePort: 443 });
+  const access = await apiAccess(agent.kubeconfig);
   const client = createKubeClient(access, 'plumbline-bench');
   try {
     const trips: number[] = [];

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { localnet } from '../../cli/demo/machines.ts';
+import { localnet } from '../../cli/demo/vms.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
@@ -23,8 +23,7 @@ import { type Contender, prepare } from './contenders.ts';
 import { allocatable, cellOf, type Fleet, hostOf, PHYSNETS } from './fleets.ts';
 import type { History, VmHistory } from './history.ts';
 import { type Admitted, createKubelets } from './kubelets.ts';
-import { machineOf, VM_NAMESPACE } from './machine.ts';
-import { needOf, type Stream, type StreamVm } from './stream.ts';
+import { machineOf, needOf, type Stream, type StreamVm, VM_NAMESPACE } from './stream.ts';
 
 export interface PlayOptions {
   readonly contender: Contender;

@@ -1,5 +1,6 @@
+import type { KubeObject } from '../../sandbox/objects.ts';
 import { createRandom, type Random } from '../../test/lab/random.ts';
-import { allocatable, type Fleet, PHYSNETS } from './fleets.ts';
+import { allocatable, type Fleet, PHYSNETS, VF_RESOURCE } from './fleets.ts';
 
 /** One VM of the stream, in its user's terms. */
 export interface StreamVm {
@@ -136,4 +137,43 @@ function drawVm(random: Random, name: string, phase: StreamVm['phase']): StreamV
   const isolated = random.chance(ISOLATED) || isOdd;
   const network = random.chance(NETWORK) ? random.oneOf(PHYSNETS) : undefined;
   return { name, cores, threads, isolated, ioThreads, network, vf: false, phase };
+}
+
+export const VM_NAMESPACE = 'tenants';
+/** KubeVirt's own fix for odd numbers of CPUs. */
+export const EVEN_PARITY = 'alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity';
+
+/** The VirtualMachine for a VM of the stream. */
+export function machineOf(vm: StreamVm, annotations: Readonly<Record<string, string>>): KubeObject {
+  const { name, cores, threads, isolated, ioThreads, network, vf } = vm;
+  const networks = network === undefined ? [] : [{ name: 'data', multus: { networkName: network } }];
+  return {
+    apiVersion: 'kubevirt.io/v1',
+    kind: 'VirtualMachine',
+    metadata: { name, namespace: VM_NAMESPACE },
+    spec: {
+      runStrategy: 'Always',
+      template: {
+        metadata: { annotations: { ...annotations } },
+        spec: {
+          domain: {
+            cpu: {
+              sockets: 1,
+              cores,
+              threads,
+              dedicatedCpuPlacement: true,
+              ...(isolated && { isolateEmulatorThread: true }),
+            },
+            ...(ioThreads > 0 && {
+              ioThreadsPolicy: 'supplementalPool',
+              ioThreads: { supplementalPoolThreadCount: ioThreads },
+            }),
+            memory: { guest: `${Math.max(1, Math.ceil(needOf(vm) / 4))}Gi` },
+            devices: vf ? { hostDevices: [{ name: 'vf', deviceName: VF_RESOURCE }] } : {},
+          },
+          networks: [{ name: 'default', pod: {} }, ...networks],
+        },
+      },
+    },
+  };
 }

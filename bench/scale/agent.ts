@@ -1,11 +1,10 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { parse } from 'yaml';
+import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
-import { startAgentBehind } from '../node-agent/agent-process.ts';
-import { replaceCheckpoint } from '../node-agent/checkpoint.ts';
+import { replaceCheckpoint, startAgentProcess } from '../node-agent/agent-process.ts';
 import { cpuSecondsOf, memoryOf } from '../support/process.ts';
-import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
+import { type CountingApi, startCountingApi } from './counting-api.ts';
 
 /** Seconds after the start, in which V8 compiles, collects and releases memory. */
 const REST = 75;
@@ -28,19 +27,16 @@ export interface AgentCost {
   readonly secondsAChange: number;
 }
 
-interface KubeconfigFile {
-  readonly clusters: readonly { readonly cluster: Readonly<Record<string, string>> }[];
-  readonly users: readonly { readonly user: { readonly token: string } }[];
-}
-
 export async function measureAgent(): Promise<AgentCost> {
   let api: CountingApi | undefined;
-  const agent = await startAgentBehind(async (path) => {
-    const { clusters, users } = parse(await readFile(path, 'utf8')) as KubeconfigFile;
-    const { server = '', 'certificate-authority-data': ca = '' } = clusters[0]?.cluster ?? {};
-    api = await startCountingApi({ url: server, ca: Buffer.from(ca, 'base64').toString() });
-    await writeFile(`${path}.counted`, kubeconfigText({ server: api.url, ca: api.ca, token: users[0]!.user.token }));
-    return `${path}.counted`;
+  const agent = await startAgentProcess({
+    async through(path) {
+      const { server, token, requestOptions } = kubeconfigAccess(path);
+      api = await startCountingApi({ url: server, ca: String((await requestOptions()).ca) });
+      const counted = `${path}.counted`;
+      await writeFile(counted, kubeconfigText({ server: api.url, ca: api.ca, token: token() ?? '' }));
+      return counted;
+    },
   });
   try {
     const { pid } = agent.process;
@@ -52,8 +48,8 @@ export async function measureAgent(): Promise<AgentCost> {
       const traffic = api?.take();
       return {
         seconds: cpuSecondsOf(pid) - before,
-        requests: traffic ? sumOf(traffic.requests) : 0,
-        bytes: traffic ? sumOf(traffic.bytes) : 0,
+        requests: traffic?.requests ?? 0,
+        bytes: traffic?.bytes ?? 0,
       };
     };
     const idle = await over(() => delay(IDLE_SECONDS * 1000));

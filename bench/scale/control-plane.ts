@@ -13,13 +13,11 @@ import { pathOf } from '../../test/support/parts.ts';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
 import { until } from '../../test/support/until.ts';
 import { nodeName, nodeStatus } from '../scheduler-plugin/nodes.ts';
-import { requireReports, untilQuiet } from '../scheduler-plugin/quiet.ts';
+import { requireReports, untilQuiet } from '../scheduler-plugin/schedule.ts';
 import { bundle, cpuSecondsOf, memoryOf, type Running, root, run } from '../support/process.ts';
-import { openReviewLoad } from '../webhook/raw-load.ts';
-import { reviewBody, untilReady, vector } from '../webhook/reviews.ts';
-import { type CountingApi, startCountingApi, sumOf } from './counting-api.ts';
-import { type ChooseNode, offeredByDefault, openScheduling } from './scheduling.ts';
-import { createTraffic, NAMESPACE } from './traffic.ts';
+import { LAUNCHER_NAD, launcherVmi, openReviewLoad, reviewBody, untilReady } from '../webhook/reviews.ts';
+import { type CountingApi, startCountingApi } from './counting-api.ts';
+import { type ChooseNode, createTraffic, NAMESPACE, offeredByDefault, openScheduling } from './traffic.ts';
 
 const SYSTEM = 'plumbline-system';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;
@@ -90,7 +88,7 @@ export async function measureDaemons(nodes: number): Promise<Readonly<Record<Dae
       webhook: { pid: webhook.pid, api: webhookApi },
       extender: { pid: replica.pid, api: extenderApi },
     };
-    const startBytes = { webhook: sumOf(webhookApi.take().bytes), extender: sumOf(extenderApi.take().bytes) };
+    const startBytes = { webhook: webhookApi.take().bytes, extender: extenderApi.take().bytes };
     let renewals = 0;
     const beats = await over(measured, async () => {
       renewals = await heartbeats(stage, nodes);
@@ -138,8 +136,7 @@ async function over(measured: Readonly<Record<Daemon, Measured>>, work: () => Pr
   const elapsed = (performance.now() - begun) / 1000;
   const of = (name: Daemon) => {
     const { pid, api } = measured[name];
-    const { requests, bytes } = api.take();
-    return { seconds: cpuSecondsOf(pid) - before[name], elapsed, requests: sumOf(requests), bytes: sumOf(bytes) };
+    return { seconds: cpuSecondsOf(pid) - before[name], elapsed, ...api.take() };
   };
   return { webhook: of('webhook'), extender: of('extender') };
 }
@@ -193,22 +190,14 @@ async function openReviews(
   webhook: { port: number; ca: string },
   { client }: Stage,
 ): Promise<readonly (() => Promise<void>)[]> {
-  // The network of the launcher in test/vectors: the webhook would look up a missing definition in each review.
-  await client.create(NADS_PATH, {
-    apiVersion: 'k8s.cni.cncf.io/v1',
-    kind: 'NetworkAttachmentDefinition',
-    metadata: { name: 'dpdk-net-east', namespace: NAMESPACE },
-    spec: { config: JSON.stringify({ type: 'ovn-k8s-cni-overlay', topology: 'layer2', name: 'dpdk-net-east' }) },
-  });
-  const vmi = vector('vmi.json') as { metadata: Record<string, unknown> };
-  for (const field of ['resourceVersion', 'finalizers', 'generation', 'uid']) delete vmi.metadata[field];
-  const created = (await client.create(VMI_PATH, vmi as never)) as { metadata: { uid: string } };
+  await client.create(NADS_PATH, LAUNCHER_NAD);
+  const created = (await client.create(VMI_PATH, launcherVmi() as never)) as { metadata: { uid: string } };
   const body = reviewBody(created.metadata.uid);
   const target = { port: webhook.port, path: '/mutate-pods', ca: webhook.ca };
   const loads = await Promise.all(Array.from({ length: AT_ONCE }, () => openReviewLoad(target, body, 1)));
   // Warms up the compiler, as in a webhook that has been running for some time.
   for (const load of loads) await load.run(200);
-  return loads.map((load) => async () => void (await load.run(1)));
+  return loads.map((load) => () => load.run(1));
 }
 
 const leaseName = (node: string) => `plumbline-agent-${node}`;

@@ -11,7 +11,7 @@ import {
 import { until } from '../../test/support/until.ts';
 import { runScript } from '../support/process.ts';
 import type { BenchSettings } from '../support/settings.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
+import { type BenchResult, median, summary } from '../support/timing.ts';
 import { nodeName, nodeStatus } from './nodes.ts';
 
 /**
@@ -77,9 +77,6 @@ async function createPod(stage: Stage, namespace: string, name: string, cpu: str
   const spec = { schedulerName, terminationGracePeriodSeconds: 0, containers };
   await stage.client.create(podsOf(namespace), podOf({ name, namespace }, spec));
 }
-
-const median = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
 /** Of each victim, with a kube-scheduler of its own. */
 async function secondsOfVictims(stage: Stage, extenders: readonly ExtenderSettings[], name: string): Promise<number[]> {

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { shippedNodeOptions } from '../../test/support/shipped.ts';
-import { createClient, quantile } from '../support/http-load.ts';
-import { paced } from '../support/pace.ts';
+import { createClient } from '../support/http-load.ts';
 import { cpuSecondsOf, root, run } from '../support/process.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
+import { type BenchResult, paced, quantile, summary } from '../support/timing.ts';
 import { filterBody, renumberPod } from './nodes.ts';
 
 const NODES = 5000;
@@ -57,7 +56,7 @@ export async function filterTime(): Promise<BenchResult[]> {
       const body = bodies[call % bodies.length]!;
       renumberPod(body, pods++ % IN_FLIGHT);
       const before = cpuSecondsOf(server.pid);
-      await client.load({ calls: 1, concurrency: 1, body });
+      await client.time(body);
       milliseconds.push((cpuSecondsOf(server.pid) - before) * 1000);
     }
     return milliseconds;

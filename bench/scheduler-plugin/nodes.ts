@@ -4,17 +4,22 @@ export function nodeName(index: number): string {
   return `worker-${index}.east.example.internal`;
 }
 
-/** Two sockets of 32 cores with two threads each, and up to seven pods of 18 CPUs: one of eight nodes is full. */
+/** What a node of two sockets, of 32 cores with two threads each, reports. */
+export const MACHINE = {
+  kubeletVersion: 'v1.36.2',
+  cells: [
+    { id: 0, cpus: '0-31,64-95' },
+    { id: 1, cpus: '32-63,96-127' },
+  ],
+  cores: Array.from({ length: 64 }, (_, core) => `${core},${core + 64}`),
+  reserved: '0,64',
+  cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+} satisfies Partial<NodeTopologyStatus>;
+
+/** With up to seven pods of 18 CPUs: one of eight nodes is full. */
 export function nodeStatus(index: number): NodeTopologyStatus {
   return {
-    kubeletVersion: 'v1.36.2',
-    cells: [
-      { id: 0, cpus: '0-31,64-95' },
-      { id: 1, cpus: '32-63,96-127' },
-    ],
-    cores: Array.from({ length: 64 }, (_, core) => `${core},${core + 64}`),
-    reserved: '0,64',
-    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    ...MACHINE,
     topologyManager: { policy: 'best-effort' },
     assignments: Array.from({ length: index % 8 }, (_, pod) => ({
       podUID: `3f2b9c1e-${String(index).padStart(6, '0')}-4c1d-9a7e-${String(pod).padStart(12, '0')}`,

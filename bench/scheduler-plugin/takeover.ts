@@ -6,7 +6,7 @@ import { createClient } from '../support/http-load.ts';
 import type { BenchSettings } from '../support/settings.ts';
 import { type BenchResult, summary } from '../support/timing.ts';
 import { filterBody, nodeName, nodeStatus } from './nodes.ts';
-import { requireReports } from './quiet.ts';
+import { requireReports } from './schedule.ts';
 
 const WAITING = 1000;
 const LEASE = 'plumbline-system/takeover';
@@ -58,11 +58,7 @@ async function measure(stage: Stage, round: number, nodes: number) {
   const path = `${LEASES}/takeover`;
   const patch = { spec: { holderIdentity: `${pod}_${round}`, renewTime: formatMicroTime(BigInt(Date.now()) * 1000n) } };
   await stage.client.patch(path, 'application/merge-patch+json', patch);
-  const [firstAnswer = Number.POSITIVE_INFINITY] = await client.load({
-    calls: 1,
-    concurrency: 1,
-    body: filterBody(nodes, round),
-  });
+  const firstAnswer = await client.time(filterBody(nodes, round));
   await until('the sidecar to be active', () => replica.isActive());
   let longestTask = 0;
   for (let second = 0; second < AFTERWARDS; second++) {

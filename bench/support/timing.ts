@@ -1,5 +1,3 @@
-import { leeway, paced } from './pace.ts';
-
 /** The result of one measurement: a ratio, the smallest and largest of its rounds, and its bound. */
 export interface BenchResult {
   readonly name: string;
@@ -13,43 +11,23 @@ export interface BenchResult {
 /** Keeps results alive, so that the compiler does not remove measured code. */
 export const sink = { value: 0 };
 
-/** Seconds of one call, repeated for at least `atLeast` seconds. */
-export function secondsPerCall(call: () => void, atLeast = 0.05): number {
-  let calls = 1;
-  for (;;) {
-    const start = performance.now();
-    for (let i = 0; i < calls; i++) call();
-    const seconds = (performance.now() - start) / 1000;
-    if (seconds >= atLeast) return seconds / calls;
-    calls = Math.max(calls * 2, Math.ceil((calls * atLeast) / Math.max(seconds, 1e-6)));
-  }
-}
-
-/** Rounds that are not counted, so that the compiler has optimized both. */
-const WARM_UP = 4;
+const WARM_UP_ROUNDS = 4;
+const ROUNDS = 7;
 
 /**
- * The ratio of two measurements, taken in turns in one run so that other load affects both: the median of the rounds,
- * after WARM_UP rounds.
+ * The time of a measurement over that of a reference, taken in turns in one run so that other load affects both: the
+ * median of the rounds, after some that are not counted, so that the compiler has optimized both.
  */
-export function ratioOf(
-  name: string,
-  bound: { readonly most: number } | { readonly least: number },
-  measured: () => number,
-  reference: () => number,
-  rounds = 7,
-): BenchResult {
-  for (let round = 0; round < WARM_UP; round++) {
+export function ratioOf(name: string, most: number, measured: () => number, reference: () => number): BenchResult {
+  for (let round = 0; round < WARM_UP_ROUNDS; round++) {
     measured();
     reference();
   }
-  const isMost = 'most' in bound;
-  // With an upper bound, the measured time relative to the reference; with a lower bound, the inverse.
-  const ratios = Array.from({ length: paced(rounds) }, () => {
-    const [mine, theirs] = [measured(), reference()];
-    return isMost ? mine / theirs : theirs / mine;
-  });
-  return summary(name, ratios, bound);
+  return summary(
+    name,
+    Array.from({ length: paced(ROUNDS) }, () => measured() / reference()),
+    { most },
+  );
 }
 
 /** The median of ratios measured in turns, with their spread and a bound. */
@@ -58,12 +36,43 @@ export function summary(
   ratios: readonly number[],
   bound: { readonly most: number } | { readonly least: number },
 ): BenchResult {
-  const sorted = [...ratios].sort((a, b) => a - b);
-  const ratio = sorted[sorted.length >>> 1] ?? Number.NaN;
-  const spread = [sorted[0] ?? Number.NaN, sorted.at(-1) ?? Number.NaN] as const;
+  const ratio = median(ratios);
+  const spread = [quantile(ratios, 0), quantile(ratios, 1)] as const;
   const isMost = 'most' in bound;
   const limit = Number((isMost ? bound.most * leeway() : bound.least / leeway()).toPrecision(3));
   return isMost
     ? { name, ratio, spread, bound: `<= ${limit}`, holds: ratio <= limit }
     : { name, ratio, spread, bound: `>= ${limit}`, holds: ratio >= limit };
 }
+
+/** A quick run takes one SHAREth of the rounds. */
+const SHARE = 5;
+
+let quick = false;
+
+/** Makes this process measure quickly, with fewer rounds and therefore a larger spread. */
+export function measureQuickly(): void {
+  quick = true;
+}
+
+/**
+ * The factor by which bounds are wider: a quick run has fewer samples, and measures other groups at the same time.
+ */
+const leeway = (): number => (quick ? 1.5 : 1);
+
+/**
+ * The number of rounds, calls or seconds of this run.
+ * @param full number in a full run
+ * @param least minimum of a quick run; default 3
+ */
+export function paced(full: number, least = 3): number {
+  return quick ? Math.min(full, Math.max(least, Math.ceil(full / SHARE))) : full;
+}
+
+/** The q-th quantile, 0 to 1. */
+export function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
+}
+
+export const median = (values: readonly number[]): number => quantile(values, 0.5);

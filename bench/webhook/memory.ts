@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { NETWORK_ATTACHMENT_DEFINITIONS, NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
-import { startBenchCluster } from '../daemons/cluster.ts';
-import { paced } from '../support/pace.ts';
+import { startBenchCluster } from '../daemons/index.ts';
+import { MACHINE } from '../scheduler-plugin/nodes.ts';
 import { memoryOf } from '../support/process.ts';
-import { type BenchResult, summary } from '../support/timing.ts';
+import { type BenchResult, paced, summary } from '../support/timing.ts';
 import { startWarmWebhook, untilReady } from './reviews.ts';
 
 const MEGABYTE = 1000 * 1000;
@@ -118,14 +118,7 @@ function labelsOf(name: string): Record<string, string> {
 
 function report(index: number): object {
   return {
-    kubeletVersion: 'v1.36.2',
-    cells: [
-      { id: 0, cpus: '0-31,64-95' },
-      { id: 1, cpus: '32-63,96-127' },
-    ],
-    cores: Array.from({ length: 64 }, (_, core) => `${core},${core + 64}`),
-    reserved: '0,64',
-    cpuManager: { policy: 'static', options: { 'full-pcpus-only': 'true' } },
+    ...MACHINE,
     assignments: Array.from({ length: 60 }, (_, i) => ({
       podUID: `00000000-0000-4000-8000-${String(index * 60 + i).padStart(12, '0')}`,
       container: 'compute',

@@ -5,8 +5,7 @@ import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { usageError } from '../support/exit-status.ts';
 import { printLines } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
-import { tarArchive } from './archive.ts';
-import { collect } from './collect.ts';
+import { collect, tarArchive } from './collect.ts';
 
 export interface BugReportFlags extends ClusterFlags {
   readonly file?: string;

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { createConsole } from '../../console/server/console.ts';
+import { KINDS, type Kind, type OptionalKind } from '../../console/server/kinds.ts';
 import type {
   AskDiagnosis,
   AskDrain,
@@ -8,7 +9,8 @@ import type {
   AskInterference,
   AskSwitch,
 } from '../../console/server/questions.ts';
-import { remedyLines } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedies.ts';
+import { isNotFound, type KubeClient, KubeError } from '../../kube/client.ts';
 import { type AskAgent, agentAt, agentOf } from '../agent/ask.ts';
 import { fetchInterference, interferencePicture } from '../agent/interference.ts';
 import { fetchOvsStatus, switchPicture } from '../agent/ovs-status.ts';
@@ -17,9 +19,9 @@ import { explain } from '../explain/explain.ts';
 import { readSubject } from '../explain/subject.ts';
 import { askAddress, askInCluster, explainUrl } from '../extender/ask.ts';
 import { type ClusterAccess, type ClusterFlags, usingCluster } from '../support/cluster.ts';
-import { usageError } from '../support/exit-status.ts';
+import { CliError, EXIT, usageError } from '../support/exit-status.ts';
+import { notInstalled } from '../support/lists.ts';
 import { bundleDirectory, printLines, printMessage, untilInterrupted } from '../support/output.ts';
-import { unreadableKinds } from './unreadable-kinds.ts';
 
 export interface ConsoleFlags extends ClusterFlags {
   readonly port: number;
@@ -120,4 +122,34 @@ export function createTerminalLog() {
       },
     },
   );
+}
+
+/** @returns the optional kinds without read permission @throws CliError naming the required ones; KubeError */
+export async function unreadableKinds(client: Pick<KubeClient, 'get'>): Promise<ReadonlySet<OptionalKind>> {
+  const kinds = await Promise.all(
+    (Object.keys(KINDS) as Kind[]).map(async (kind) => ({ kind, isForbidden: await isForbidden(client, kind) })),
+  );
+  const forbidden = kinds.filter((kind) => kind.isForbidden).map(({ kind }) => kind);
+  const required = forbidden.filter((kind) => !KINDS[kind].optional);
+  if (required.length > 0) {
+    const names = required.map((kind) => KINDS[kind].resource).join(', ');
+    throw new CliError(
+      EXIT.unreachable,
+      `not allowed to list ${names}: ask for list and watch of each (docs/reference/console.md)`,
+    );
+  }
+  return new Set(forbidden as OptionalKind[]);
+}
+
+async function isForbidden(client: Pick<KubeClient, 'get'>, kind: Kind): Promise<boolean> {
+  try {
+    await client.get(KINDS[kind].path, { query: { limit: 1 } });
+    return false;
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return true;
+    if (!isNotFound(error)) throw error;
+    // A kind that this cluster does not have counts as a kind without objects.
+    if (kind !== 'nodetopologies') return false;
+    throw notInstalled(error);
+  }
 }

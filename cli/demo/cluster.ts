@@ -1,3 +1,6 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parse } from 'yaml';
 import { NAMESPACE, SCHEDULER, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import {
   MUTATING_WEBHOOKS,
@@ -11,8 +14,8 @@ import type { LocalClient } from '../../sandbox/clients/local-client.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import type { EmulatedNode, NodeDescription, PodProcesses } from '../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../sandbox/cluster/identities.ts';
+import type { KubeObject } from '../../sandbox/objects.ts';
 import type { MigrationSettings } from '../../sandbox/virt-controller/migrations.ts';
-import { sidecarConfiguration, webhookConfiguration } from './manifests.ts';
 import { until } from './until.ts';
 import { createWorkloads, followWorkloads, podName } from './workloads.ts';
 
@@ -93,4 +96,27 @@ export function createEmbeddedCluster({ packageRoot, ...options }: ClusterOption
       await sandbox.stop();
     },
   };
+}
+
+type WebhookConfiguration = KubeObject & { webhooks: { clientConfig: { caBundle?: string } }[] };
+
+async function webhookConfiguration(packageRoot: string, name: string, caBundle: string) {
+  const configuration = (await readManifest(packageRoot, `base/webhook/${name}.yaml`)) as WebhookConfiguration;
+  for (const webhook of configuration.webhooks) {
+    // A YAML alias is one object in several places.
+    webhook.clientConfig = { ...webhook.clientConfig, caBundle };
+  }
+  return configuration;
+}
+
+export async function sidecarConfiguration(packageRoot: string, port: number): Promise<Record<string, unknown>> {
+  const configuration = (await readManifest(packageRoot, 'base/scheduler/config.yaml')) as {
+    extenders: { urlPrefix: string }[];
+  };
+  for (const extender of configuration.extenders) extender.urlPrefix = `http://127.0.0.1:${port}`;
+  return configuration as unknown as Record<string, unknown>;
+}
+
+async function readManifest(packageRoot: string, path: string): Promise<unknown> {
+  return parse(await readFile(join(packageRoot, 'manifests', path), 'utf8'));
 }

@@ -7,7 +7,6 @@ import { NAMESPACES } from '../../sandbox/api-server/built-in-types.ts';
 import { readComponents } from '../../sandbox/api-server/openapi.ts';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from './cluster.ts';
 import { DaemonPods, startDaemon } from './daemons.ts';
-import { DEMO_NAMESPACE } from './machines.ts';
 import { createNewFile, requireNew } from './new-file.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { openVswitch } from './open-vswitch.ts';
@@ -15,7 +14,7 @@ import { type DemoContext, type Installed, install, OVS_NODE } from './plumbline
 import type { Printer } from './printer.ts';
 import { STEPS } from './steps.ts';
 import { until } from './until.ts';
-import { createVm, eventsOf, untilRunning } from './vms.ts';
+import { createVm, DEMO_NAMESPACE, eventsOf, untilRunning } from './vms.ts';
 
 export interface DemoOptions {
   readonly dist: string;

@@ -5,12 +5,11 @@ import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-s
 import { at, type KubeVmi } from '../../sandbox/objects.ts';
 import { machineCpus } from '../../sandbox/qemu/guests.ts';
 import type { DemoCluster } from './cluster.ts';
-import { DEMO_NAMESPACE, maskedMachine } from './machines.ts';
 import { DEMO_NODES, MASK_NODE } from './nodes.ts';
 import { kernelThreads } from './open-vswitch.ts';
 import type { DemoContext } from './plumbline.ts';
 import { expect, StepFailed, until } from './until.ts';
-import { eventsOf, untilRunning } from './vms.ts';
+import { DEMO_NAMESPACE, eventsOf, maskedMachine, untilRunning } from './vms.ts';
 
 const VM = 'pinned';
 const VCPUS = 2;

@@ -9,17 +9,25 @@ import {
   NODES,
   VIRTUAL_MACHINES,
 } from '../../sandbox/api-server/built-in-types.ts';
+import type { KubePod } from '../../sandbox/objects.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
 import type { Line } from '../support/terminal.ts';
-import { DPU_LEASE_SECONDS } from './agent-args.ts';
 import type { DemoCluster } from './cluster.ts';
-import { DEMO_NAMESPACE, localnet } from './machines.ts';
 import { DEMO_NODES } from './nodes.ts';
-import { type DemoContext, OVS_NODE } from './plumbline.ts';
-import { dpuDies, dpuReturns } from './step-dpu.ts';
+import { type DemoContext, DPU_LEASE_SECONDS, OVS_NODE } from './plumbline.ts';
 import { maskedVmPinned } from './step-masked.ts';
 import { expect, until } from './until.ts';
-import { assignmentsOn, computeOf, createVm, demoLauncher, eventsOf, reportedCpus, untilRunning } from './vms.ts';
+import {
+  assignmentsOn,
+  computeOf,
+  createVm,
+  DEMO_NAMESPACE,
+  demoLauncher,
+  eventsOf,
+  localnet,
+  reportedCpus,
+  untilRunning,
+} from './vms.ts';
 
 /** KubeVirt requests one CPU more than the guest has; a full-pcpus-only kubelet only accepts whole cores. */
 export async function rejectedByKubelet({ cluster, printer }: DemoContext) {
@@ -153,6 +161,62 @@ export async function switchMovesOff({ cluster, printer, ovs, installed }: DemoC
     `${String(move['threads'])} threads moved ${milliseconds} ms after the agent learned who owns the CPUs`,
   ]);
   return { threads: threads.length, allowed: unionOf(threads).toString(), moved: true, milliseconds };
+}
+
+const DPU_NODE = 'dpu';
+const OFFLOADED_VM = 'offloaded';
+
+async function dpuDies({ cluster, printer, installed }: DemoContext) {
+  const { dpuSide } = installed();
+  await until('the extender to see the DPU alive', 10, () => extenderSays(installed().schedulerPlugin.log(), true));
+  printer.lines([
+    `killing the DPU’s process (pid ${dpuSide.process?.pid ?? 0}); its lease counts for ${DPU_LEASE_SECONDS} s`,
+  ]);
+  const died = performance.now();
+  await dpuSide.kill();
+  await until('the extender to see the DPU dead', DPU_LEASE_SECONDS + 7, () =>
+    extenderSays(installed().schedulerPlugin.log(), false),
+  );
+  const seconds = Math.round((performance.now() - died) / 100) / 10;
+  printer.lines([`noticed after ${seconds} s`]);
+
+  await createVm(cluster, { name: OFFLOADED_VM, annotated: true, node: DPU_NODE });
+  const refusal = await until('the scheduler to say why the VM waits', 10, () =>
+    eventsOf(cluster, OFFLOADED_VM).find(
+      ({ reason, message }) => reason === 'FailedScheduling' && message.includes('DPU not ready'),
+    ),
+  );
+  printer.lines([`VM "${OFFLOADED_VM}" waits: ${refusal.message}`]);
+  const pod = demoLauncher(cluster, OFFLOADED_VM);
+  expect(pod?.spec.nodeName === undefined, `expected the VM to wait, but it is on ${pod?.spec.nodeName}`);
+  const direct = pod && (await askExtender(await installed().extenderPort(), pod));
+  expect(direct?.includes(DPU_NODE) !== true, 'the extender still accepts the node');
+  return { noticedAfterSeconds: seconds, reason: refusal.message };
+}
+
+/** No object that kube-scheduler watches changes: the extender must trigger the retry of the waiting pod. */
+async function dpuReturns({ cluster, printer, installed }: DemoContext) {
+  const began = performance.now();
+  await installed().dpuSide.start();
+  const pod = await untilRunning(cluster, OFFLOADED_VM, 15);
+  const seconds = Math.round((performance.now() - began) / 100) / 10;
+  printer.lines([
+    `VM "${OFFLOADED_VM}" runs on node ${pod.spec.nodeName}, ${seconds} s after the restart of the DPU’s process`,
+  ]);
+  expect(pod.spec.nodeName === DPU_NODE, `expected node ${DPU_NODE}, saw ${pod.spec.nodeName}`);
+  return { node: pod.spec.nodeName, seconds };
+}
+
+function extenderSays(log: readonly Readonly<Record<string, unknown>>[], alive: boolean): true | undefined {
+  const last = log.findLast((line) => typeof line['msg'] === 'string' && line['msg'].startsWith('DPU is'));
+  return last?.['ready'] === alive ? true : undefined;
+}
+
+/** The names of the nodes that pass, directly from the extender's socket. */
+async function askExtender(port: number, pod: KubePod): Promise<readonly string[]> {
+  const body = JSON.stringify({ Pod: pod, Nodes: null, NodeNames: [DPU_NODE] });
+  const answer = await fetch(`http://127.0.0.1:${port}/filter`, { method: 'POST', body });
+  return ((await answer.json()) as { NodeNames: string[] | null }).NodeNames ?? [];
 }
 
 export interface DemoStep {

@@ -23,8 +23,7 @@ import { PREFERRED_EFFECT } from '../../model/networks/interfaces.ts';
 import { cellsTouched } from '../../model/placement/networks.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
-import { readAgentLeases, readHost, readOne, undefinedIfForbidden } from '../support/lists.ts';
-import { readWebhooksOff } from '../support/webhooks-off.ts';
+import { readAgentLeases, readHost, readOne, readWebhooksOff, undefinedIfForbidden } from '../support/lists.ts';
 import { type ExtenderChoice, searchNodes } from './search.ts';
 import type { Subject } from './subject.ts';
 

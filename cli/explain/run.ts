@@ -1,4 +1,4 @@
-import { remedyLines } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedies.ts';
 import type { Stage } from '../../diagnosis/state.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { ageText, type OutputFormat, print } from '../support/output.ts';

@@ -1,15 +1,26 @@
-import type { ReportedHost } from '../../diagnosis/hosts.ts';
+import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { countText, cpusText } from '../../model/amounts.ts';
+import { CPUS_FROM_CLAIM } from '../../model/launcher/annotation.ts';
 import { withoutThreads } from '../../model/launcher/cpus.ts';
+import type { SelectingSpec } from '../../model/launcher/node-selection.ts';
 import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { EXIT, usageError } from '../support/exit-status.ts';
 import { createProgress, type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, someNames, tableLines, wrap } from '../support/terminal.ts';
-import { type Demand, parseShape } from './demand.ts';
-import { readVmFile } from './file.ts';
-import { prepare } from './prepare.ts';
+import { type Demand, demandOf, parseShape } from './demand.ts';
+import { readVmFile, requiredNetworks, type VmFile } from './file.ts';
+import { expandVm } from './instancetypes.ts';
 import { runReplay } from './replay.ts';
-import { hypothetical, type Invention, inventNodes, readScene } from './scene.ts';
+import {
+  candidatesOf,
+  hostsForDemands,
+  hypothetical,
+  type Invention,
+  inventNodes,
+  readScene,
+  type Scene,
+} from './scene.ts';
 import { type DemandOutcome, type Simulation, simulate } from './simulate.ts';
 import { runWithout } from './without.ts';
 
@@ -158,4 +169,45 @@ function grouped(names: readonly string[]): string[] {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].map(([name, number]) => (number === 1 ? name : `${number} ${name}`));
+}
+
+/** @param client undefined without a cluster @throws CliError, KubeError */
+export async function prepare(
+  shapes: readonly string[],
+  files: readonly VmFile[],
+  scene: Scene,
+  client?: Pick<KubeClient, 'get'>,
+) {
+  const reported = hostsOf(scene.topologies);
+  const threadsOf = (spec: SelectingSpec) =>
+    candidatesOf(scene, reported, spec).map(({ host }) => host.host.threadsPerCore);
+  const instancetypes = files.flatMap((file) => file.instancetypes);
+  const notes: string[] = [];
+  /** VMs whose place is not predicted. */
+  const unknown: string[] = [];
+  const demands: Demand[] = [];
+  for (const { vms, nads } of files) {
+    for (const declared of vms) {
+      const vm = await expandVm(declared, instancetypes, client);
+      const { dra, dedicatedCpuPlacement } = vm.vmi.spec.domain.cpu ?? {};
+      if (dra !== undefined) {
+        unknown.push(`${vm.name}: ${CPUS_FROM_CLAIM}`);
+        continue;
+      }
+      if (dedicatedCpuPlacement !== true) {
+        notes.push(`${vm.name} has no dedicated CPUs and is ignored`);
+        continue;
+      }
+      const { networks, notes: networkNotes } = requiredNetworks(vm, [...nads, ...scene.nads]);
+      notes.push(...networkNotes);
+      demands.push(demandOf({ ...vm, networks }, threadsOf(vm.vmi.spec)));
+    }
+  }
+  demands.push(...shapes.map((text) => demandOf(parseShape(text), threadsOf({}))));
+  return {
+    demands,
+    targets: hostsForDemands(scene, reported, demands),
+    notes: [...unknown, ...notes],
+    isComplete: unknown.length === 0,
+  };
 }

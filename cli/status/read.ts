@@ -9,13 +9,20 @@ import { REJECTIONS } from '../../model/kubelet/provider.ts';
 import { byName } from '../../model/lists.ts';
 import { NAMESPACE, PREDICTION_DIFFERS, WEBHOOK } from '../../model/names.ts';
 import { deployment } from '../doctor/facts/objects.ts';
-import { settled, tolerant } from '../doctor/facts/read.ts';
 import { readScheduler } from '../extender/ask.ts';
 import type { ClusterAccess } from '../support/cluster.ts';
 import { notFound } from '../support/exit-status.ts';
 import { eventsOf, INSTANCES, LAUNCHERS, MACHINES, MIGRATIONS, NODES, within } from '../support/kinds.ts';
-import { readAgentLeases, readAll, readIfAllowed, readTopologies, undefinedIfForbidden } from '../support/lists.ts';
-import { readWebhooksOff } from '../support/webhooks-off.ts';
+import {
+  readAgentLeases,
+  readAll,
+  readIfAllowed,
+  readTopologies,
+  readWebhooksOff,
+  settled,
+  tolerant,
+  undefinedIfForbidden,
+} from '../support/lists.ts';
 
 /** A VM that waits, or runs with something to act upon. */
 export interface ListedVm {

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { hostsOf, type ReportedHost } from '../../diagnosis/hosts.ts';
+import { listOf } from '../../diagnosis/objects.ts';
 import { isNotFound, type KubeClient, KubeError, type RequestOptions } from '../../kube/client.ts';
 import { leasesPath, nodeLease } from '../../kube/cluster-view/leases.ts';
 import { NODE_TOPOLOGIES_PATH } from '../../kube/cluster-view/node-topologies.ts';
@@ -8,7 +9,7 @@ import { type NodeTopology, nodeTopology } from '../../kube/node-topology.ts';
 import { lease, objectMeta } from '../../kube/resources.ts';
 import { AGENT_LEASE_PREFIX } from '../../model/lease/agent-health.ts';
 import { leaseSeconds, parseMicroTime } from '../../model/lease/timing.ts';
-import { NAMESPACE } from '../../model/names.ts';
+import { NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../model/names.ts';
 import { CliError, EXIT } from './exit-status.ts';
 
 /** Objects in a page: large clusters need pages, so that no response takes long. */
@@ -123,4 +124,53 @@ export async function readAgentLeases(client: KubeClient, now: number) {
     if (age >= leaseSeconds(duration)) silent.add(node);
   }
   return { ages, silent };
+}
+
+/** The match condition of the webhooks that are called only while the RoleBinding exists. */
+const GATED = 'required';
+const CONFIGURATIONS = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+const ROLE_BINDING = `/apis/rbac.authorization.k8s.io/v1/namespaces/${NAMESPACE}/rolebindings/${WEBHOOK_REQUIRED}`;
+
+const configuration = named.extend({
+  webhooks: listOf(z.object({ matchConditions: listOf(z.object({ name: z.string() })) })),
+});
+
+/** Why the API server does not call the mutating webhook; undefined if it does, or that may not be read. @throws KubeError */
+export async function readWebhooksOff(client: KubeClient): Promise<string | undefined> {
+  const [configurations, isThere] = await Promise.all([
+    readIfAllowed(client, CONFIGURATIONS, configuration),
+    readOne(client, ROLE_BINDING, named).then((binding) => binding !== undefined, undefinedIfForbidden),
+  ]);
+  if (configurations === undefined) return undefined;
+  const ourConfiguration = configurations.find(({ metadata }) => metadata.name === WEBHOOK);
+  if (ourConfiguration === undefined) return 'without its MutatingWebhookConfiguration';
+  const isGated = ourConfiguration.webhooks.some(({ matchConditions }) =>
+    matchConditions.some(({ name }) => name === GATED),
+  );
+  return isGated && isThere === false
+    ? `switched off: there is no RoleBinding ${WEBHOOK_REQUIRED} in ${NAMESPACE}`
+    : undefined;
+}
+
+export type Read<T> =
+  | { readonly value: T; readonly missing?: undefined }
+  | { readonly value?: undefined; readonly missing: 'absent' | 'forbidden' };
+
+export async function settled<T extends Record<string, Promise<unknown>>>(
+  parts: T,
+): Promise<{ [K in keyof T]: Awaited<T[K]> }> {
+  const entries = Object.entries(parts).map(async ([name, part]) => [name, await part] as const);
+  return Object.fromEntries(await Promise.all(entries)) as { [K in keyof T]: Awaited<T[K]> };
+}
+
+/** Missing permissions and missing objects are results; any other error ends the command. */
+export async function tolerant<T>(reading: Promise<T | undefined>): Promise<Read<T>> {
+  try {
+    const value = await reading;
+    return value === undefined ? { missing: 'absent' } : { value };
+  } catch (error) {
+    if (error instanceof KubeError && error.status === 403) return { missing: 'forbidden' };
+    if (error instanceof KubeError && error.status === 404) return { missing: 'absent' };
+    throw error;
+  }
 }

@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import type { RemedyLines } from '../../diagnosis/remedy.ts';
+import type { RemedyLines } from '../../diagnosis/remedies.ts';
 import { cutText, MAX_TEXT_CHARACTERS, printable } from '../../runtime/printable.ts';
 
 export type Style = Parameters<typeof styleText>[0];

@@ -58,6 +58,15 @@ export function Facts({ facts }: { readonly facts: readonly Fact[] }) {
   );
 }
 
+/** @param look class of each paragraph */
+export function Paragraphs({ texts, look }: { readonly texts: readonly string[]; readonly look: string }) {
+  return texts.map((text) => (
+    <p key={text} class={look}>
+      {text}
+    </p>
+  ));
+}
+
 export function CpuList({ cpus }: { readonly cpus: string }) {
   return cpus.split(/(?<=,)/).map((part) => (
     <>

@@ -5,7 +5,7 @@ import { type ServerAnswer, useAnswer } from '../state/ask.ts';
 import { hashOf } from '../state/route.ts';
 import { store } from '../state/state.ts';
 import { CpuMap } from './cpu-map.tsx';
-import { CpuList } from './detail.tsx';
+import { CpuList, Paragraphs } from './detail.tsx';
 import { Remedies } from './remedies.tsx';
 
 const REFRESH_MILLISECONDS = 30_000;
@@ -52,11 +52,7 @@ function Answer({ node, answer }: { readonly node: NodeItem; readonly answer: Se
         const there = vms.filter(({ to }) => to === name);
         return target && <Pictures key={name} title={name} before={target} after={withVms(target, there)} />;
       })}
-      {notes.map((note) => (
-        <p key={note} class="about">
-          {note}
-        </p>
-      ))}
+      <Paragraphs texts={notes} look="about" />
     </>
   );
 }

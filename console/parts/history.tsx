@@ -2,6 +2,7 @@ import { countWords } from '../data/shape.ts';
 import type { HistoryAnswer, HistoryEntry } from '../data/wire.ts';
 import { useAnswer } from '../state/ask.ts';
 import { Ago, timeText } from './ago.tsx';
+import { Paragraphs } from './detail.tsx';
 
 const REFRESH_MILLISECONDS = 30_000;
 const FIRST_ROWS = 12;
@@ -40,11 +41,7 @@ function Entries({ history: { entries, notes }, above }: { readonly history: His
       <List entries={rows.slice(0, FIRST_ROWS)} />
       <Folded title={`${rows.length - FIRST_ROWS} older`} entries={rows.slice(FIRST_ROWS)} />
       <Folded title={`${countWords(usual.length, 'condition')} without a problem`} entries={usual} />
-      {notes.map((note) => (
-        <p key={note} class="about">
-          {note}
-        </p>
-      ))}
+      <Paragraphs texts={notes} look="about" />
     </>
   );
 }

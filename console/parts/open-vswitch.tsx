@@ -1,6 +1,6 @@
 import type { SwitchPicture } from '../data/wire.ts';
 import type { ServerAnswer } from '../state/ask.ts';
-import { CpuList } from './detail.tsx';
+import { CpuList, Paragraphs } from './detail.tsx';
 
 export const SWITCH_REFRESH_MILLISECONDS = 10_000;
 
@@ -23,11 +23,7 @@ function Threads({ picture: { enabled, desired, problems, threads } }: { readonl
           ? `The agent restricts ordinary threads to CPUs ${desired ?? 'without an owner'}. The CPUs where they may run now are outlined above.`
           : 'The agent does not move them: its enabler file is missing or empty.'}
       </p>
-      {problems.map((problem) => (
-        <p key={problem} class="problem">
-          {problem}
-        </p>
-      ))}
+      <Paragraphs texts={problems} look="problem" />
       {threads.length === 0 ? (
         <p>No Open vSwitch daemon runs on this node.</p>
       ) : (

@@ -1,5 +1,6 @@
 import type { Diagnosis, RemedyEntry } from '../data/wire.ts';
 import { type ServerAnswer, useAnswer } from '../state/ask.ts';
+import { Paragraphs } from './detail.tsx';
 
 const REFRESH_MILLISECONDS = 30_000;
 
@@ -40,17 +41,12 @@ export function DiagnosisDetails({
   const diagnosis = answer !== undefined && 'data' in answer ? answer.data : undefined;
   return (
     <>
-      {diagnosis?.causes.map((cause) => (
-        <p key={cause} class={diagnosis.verdict === 'broken' ? 'problem' : 'problem is-mild'}>
-          {cause}
-        </p>
-      ))}
+      <Paragraphs
+        texts={diagnosis?.causes ?? []}
+        look={diagnosis?.verdict === 'broken' ? 'problem' : 'problem is-mild'}
+      />
       <Remedies entries={diagnosis?.remedies ?? remedies} />
-      {diagnosis?.notes.map((note) => (
-        <p key={note} class="about">
-          {note}
-        </p>
-      ))}
+      <Paragraphs texts={diagnosis?.notes ?? []} look="about" />
       {answer !== undefined && 'failed' in answer && <p class="about">Only some causes are checked. {answer.failed}</p>}
     </>
   );

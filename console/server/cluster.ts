@@ -11,8 +11,8 @@ import { type Lease, lease as leaseSchema, type Node, node as nodeSchema, object
 import { AGENT_LEASE_PREFIX, type AgentLease } from '../../model/lease/agent-health.ts';
 import { DPU_READY_CONDITION, SCHEDULABLE_LABEL, SCHEDULER } from '../../model/names.ts';
 import { TenantBudget } from '../../runtime/tenant-budget.ts';
+import type { ConsoleLogger } from './config.ts';
 import { KINDS, type Kind, type OptionalKind } from './kinds.ts';
-import type { ConsoleLogger } from './log-messages.ts';
 import { type ShownPod, shownPod, watchedPod } from './pods.ts';
 import { createReports } from './reports.ts';
 import { shownInstance, waitingMachine, watchedInstance, watchedMachine } from './vms.ts';

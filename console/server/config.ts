@@ -8,6 +8,7 @@ import {
   parseConfig,
 } from '../../runtime/config.ts';
 import { isLoopback, parseListenAddress } from '../../runtime/http-server.ts';
+import type { MessageLogger, SHARED_MESSAGES } from '../../runtime/log.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 
@@ -48,3 +49,7 @@ export const consoleSettings: ConfigDefinition<typeof schema> = {
 export function parseConsoleConfig(argv: readonly string[]): ConsoleConfig {
   return parseConfig(consoleSettings, argv);
 }
+
+export const CONSOLE_MESSAGES = { error: { 'internal error': 'report it' } } as const;
+
+export type ConsoleLogger = MessageLogger<typeof SHARED_MESSAGES & typeof CONSOLE_MESSAGES>;

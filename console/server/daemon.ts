@@ -2,13 +2,12 @@ import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import { apiAccess } from '../../kube/daemon-access.ts';
-import { apiServerAddress, VERSION } from '../../runtime/config.ts';
+import { VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
-import type { ConsoleConfig } from './config.ts';
+import type { ConsoleConfig, ConsoleLogger } from './config.ts';
 import { createConsole } from './console.ts';
 import { KINDS } from './kinds.ts';
-import type { ConsoleLogger } from './log-messages.ts';
 import type { AskDiagnosis, AskDrain, AskExtender, AskInterference, AskSwitch } from './questions.ts';
 
 /** Connections to the API server: one for each watch and some for lists. */
@@ -29,8 +28,8 @@ const diagnose: AskDiagnosis = async (kind, name) => insteadUse(`explain ${kind}
 
 /** The console as a separate Deployment. @throws ConfigError without a usable kubeconfig or service account */
 export async function createConsoleDaemon(config: ConsoleConfig, log: ConsoleLogger): Promise<Daemon> {
-  const { kubeconfig, address, probeHost, probePort } = config;
-  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
+  const { address, probeHost, probePort } = config;
+  const access = await apiAccess(config.kubeconfig);
   const client = createKubeClient(access, `plumbline-console/${VERSION}`, CONNECTIONS);
   const assets = join(dirname(realpathSync(process.argv[1] ?? '.')), 'console');
   const page = createConsole({ client, address, assets, ask, askSwitch, askDrain, askInterference, diagnose, log });

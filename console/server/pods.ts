@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { bypassesOf } from '../../diagnosis/bypasses.ts';
 import { launcherState } from '../../diagnosis/launcher.ts';
-import { remedyLines } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedies.ts';
 import type { LauncherState, VmState } from '../../diagnosis/state.ts';
 import { vmiOwner } from '../../diagnosis/vms.ts';
 import { list, name, word } from '../../kube/bounds.ts';

@@ -1,27 +1,27 @@
 import { PlumblineError } from '../errors.ts';
+import { isNetworkResource } from '../kubelet/report.ts';
 import { wantsWholeCores } from '../launcher/annotation.ts';
 import { type ContainerPath, isAt } from '../launcher/containers.ts';
 import { guestTopology } from '../launcher/cpus.ts';
 import { maskRefusals, maskWithExclusiveCpus } from '../launcher/mask-request.ts';
 import { smtAffinity } from '../launcher/smt-affinity.ts';
-import { DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../names.ts';
-import type { PodShape, VmiShape } from '../shapes.ts';
+import { DECISION_ANNOTATION, PLACED_RESOURCE, PLACEMENT_ANNOTATION } from '../names.ts';
+import type { ContainerShape, PodShape, VmiShape } from '../shapes.ts';
 import { decisionText, NOTHING_TO_DO, placementText } from './decision-annotation.ts';
-import type {
-  AdmissionFinding,
-  ClusterFacts,
-  Decision,
-  LauncherFacts,
-  OrdinaryFacts,
-  PodChange,
-  PodCpus,
-  PodFacts,
+import {
+  type AdmissionFinding,
+  type ClusterFacts,
+  cpusWhileRunning,
+  type Decision,
+  type LauncherFacts,
+  type OrdinaryFacts,
+  type PodChange,
+  type PodCpus,
+  type PodFacts,
 } from './facts.ts';
-import { cpusWhileRunning } from './facts.ts';
 import { cpusOfLauncher } from './launcher-cpus.ts';
 import { podNetworks, reachFindings } from './networks.ts';
 import { cpusOfOrdinary } from './ordinary-cpus.ts';
-import { forbiddenUse, reservedRequest } from './reserved-resources.ts';
 import { lastingFindings, schedulingOf } from './scheduling.ts';
 
 /**
@@ -179,4 +179,40 @@ function maskFindings({ pod, purpose }: LauncherFacts, { spec }: VmiShape, exclu
   const refusals = maskRefusals({ metadata, spec, vcpusUnknown: purpose === 'migration-target' });
   const messages = refusals.length === 0 && exclusive ? maskWithExclusiveCpus(metadata) : refusals;
   return messages.map((message) => ({ severity: 'error', code: 'cpu-mask', message }));
+}
+
+const NOT_YOURS = ', which only Plumbline may set; remove it';
+
+/**
+ * The first of Plumbline's own resources that a pod requests without permission: a tenant could use up a node's.
+ * @param bearer the container that may request one each of `mayHave`
+ */
+export function reservedRequest(
+  pod: PodShape,
+  bearer?: ContainerPath,
+  mayHave: readonly string[] = [],
+): string | undefined {
+  for (const list of ['containers', 'initContainers'] as const) {
+    for (const [index, container] of (pod.spec[list] ?? []).entries()) {
+      const isBearer = isAt(bearer, { list, index });
+      const foreign = reservedAmounts(container).find(
+        ([resource, amount]) => !(isBearer && amount === '1' && mayHave.includes(resource)),
+      );
+      if (foreign !== undefined) return `container ${container.name} asks for ${foreign.join(': ')}${NOT_YOURS}`;
+    }
+  }
+  return undefined;
+}
+
+function reservedAmounts({ resources }: ContainerShape): [string, string][] {
+  const amounts = [...Object.entries(resources?.requests ?? {}), ...Object.entries(resources?.limits ?? {})];
+  return amounts.filter(([resource]) => isNetworkResource(resource) || resource === PLACED_RESOURCE);
+}
+
+/** The same check for a pod without a decision, including its decision annotation, which Plumbline did not write. */
+export function forbiddenUse(pod: PodShape): string | undefined {
+  const annotations = pod.metadata.annotations ?? {};
+  const used = [DECISION_ANNOTATION, PLACEMENT_ANNOTATION].find((name) => annotations[name] !== undefined);
+  if (used !== undefined) return `the pod has the annotation ${used}${NOT_YOURS}`;
+  return reservedRequest(pod);
 }

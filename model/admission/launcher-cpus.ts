@@ -1,9 +1,18 @@
-import { CPUS_FROM_CLAIM, wantsWholeCores } from '../launcher/annotation.ts';
-import { type ContainerPath, integralAt, isAt } from '../launcher/containers.ts';
-import { launcherCpus } from '../launcher/cpus.ts';
+import { alignedCpus, annotatedThreadsPerCore, isAligned } from '../alignment.ts';
+import { countText } from '../amounts.ts';
+import type { Finding } from '../errors.ts';
+import { type AlignmentPolicy, annotationFindings, CPUS_FROM_CLAIM, wantsWholeCores } from '../launcher/annotation.ts';
+import {
+  type ContainerPath,
+  integralAt,
+  isAt,
+  mixedFinding,
+  obstacleFindings,
+  type PodResources,
+} from '../launcher/containers.ts';
+import { launcherCpus, pinnedCpus } from '../launcher/cpus.ts';
 import { askedMultiples } from '../launcher/smt-affinity.ts';
-import { COMPUTE } from '../shapes.ts';
-import { decideAlignment, type NoPadding } from './alignment.ts';
+import { COMPUTE, type MetaShape, type VmiShape } from '../shapes.ts';
 import type { LauncherFacts, OwnerFacts, PodCpus } from './facts.ts';
 
 /** Reasons for not padding a launcher that asks for whole cores; others apply to other pods. */
@@ -44,4 +53,91 @@ export function cpusOfLauncher(
     unpadded: why !== undefined && wantsWholeCores(metadata) ? UNPADDED[why] : undefined,
     findings,
   };
+}
+
+interface AlignmentRequest {
+  /** Of the pod under review. The annotations are a copy of the VMI's at the time when KubeVirt rendered the pod. */
+  readonly metadata: MetaShape;
+  readonly resources: PodResources;
+  readonly compute: number;
+  /** From the API server, because tenants can write the pod's own description of its VMI. */
+  readonly vmi: VmiShape;
+  /** The multiples of CPUs that the kubelets of the candidate nodes require: see askedMultiples. */
+  readonly candidates: readonly number[];
+  readonly gate: boolean;
+  readonly policy: AlignmentPolicy;
+}
+
+interface Alignment {
+  /** The new resources.{requests,limits}.cpu of `compute`; undefined: it is not padded. */
+  readonly to?: number;
+  readonly why?: NoPadding;
+  /** Threads per core that the CPUs were compared with; undefined if they were not compared. */
+  readonly threadsPerCore?: number;
+  readonly findings: readonly Finding[];
+}
+
+type NoPadding =
+  | 'not-annotated'
+  | 'gate-off'
+  | 'cpus-from-claim'
+  | 'not-dedicated'
+  | 'not-isolated'
+  | 'pod-level-resources'
+  | 'no-exclusive-cpus'
+  | 'aligned';
+
+/**
+ * Rounds the pod's current request, not the VMI's, up to whole cores: a second pass changes nothing, and KubeVirt's
+ * even-parity padding is not doubled, but corrected where the result is odd. @throws ParseError
+ */
+export function decideAlignment(request: AlignmentRequest): Alignment {
+  const { metadata, resources, compute, vmi, candidates, gate, policy } = request;
+  const isAnnotated = wantsWholeCores(metadata);
+  const annotated = annotationFindings(metadata, vmi.spec.domain.cpu ?? {}, gate);
+  if (policy === 'annotated' && !isAnnotated) return { why: 'not-annotated', findings: annotated };
+  if (!gate) return { why: 'gate-off', findings: annotated };
+  if (vmi.spec.domain.cpu?.dra !== undefined) return { why: 'cpus-from-claim', findings: annotated };
+  if (vmi.spec.domain.cpu?.dedicatedCpuPlacement !== true) return { why: 'not-dedicated', findings: annotated };
+  if (vmi.spec.domain.cpu.isolateEmulatorThread !== true) return { why: 'not-isolated', findings: annotated };
+  const threadsPerCore = targetThreadsPerCore(policy, isAnnotated, candidates);
+  const computePath = { list: 'containers', index: compute } as const;
+  const findings = [
+    ...annotated,
+    ...mixedFinding(candidates, threadsPerCore),
+    ...misalignedFindings(resources, computePath, threadsPerCore),
+    ...obstacleFindings(resources, 'the launcher pod'),
+  ];
+  if (resources.isPodLevel) return { why: 'pod-level-resources', findings };
+  const container = integralAt(resources, computePath);
+  if (container?.hasEqualLimit !== true) return { why: 'no-exclusive-cpus', findings };
+  const to = alignedCpus(neededCpus(vmi, container.cpus), threadsPerCore);
+  if (to === container.cpus) return { why: 'aligned', threadsPerCore, findings };
+  return { to, threadsPerCore, findings };
+}
+
+/** `auto` follows the nodes. Without any report it uses the annotation's promise of an even number. */
+function targetThreadsPerCore(policy: AlignmentPolicy, isAnnotated: boolean, candidates: readonly number[]): number {
+  if (policy !== 'auto') return annotatedThreadsPerCore(candidates);
+  if (candidates.length === 0) return isAnnotated ? annotatedThreadsPerCore([]) : 1;
+  return Math.max(1, ...new Set(candidates));
+}
+
+/**
+ * KubeVirt's even parity counts a supplemental pool twice: with an odd pool and odd vCPUs it renders one CPU fewer than
+ * virt-launcher pins to. Rounding corrects that, but not without SMT. Only for a launcher exactly as KubeVirt rendered
+ * it.
+ */
+function neededCpus(vmi: VmiShape, from: number): number {
+  return launcherCpus(vmi).total === from ? Math.max(from, pinnedCpus(vmi).total) : from;
+}
+
+function misalignedFindings({ integral }: PodResources, compute: ContainerPath, threadsPerCore: number): Finding[] {
+  return integral
+    .filter((container) => !isAt(compute, container) && !isAligned(container.cpus, threadsPerCore))
+    .map(({ name, cpus }) => ({
+      severity: 'warning',
+      code: 'misaligned-container',
+      message: `container ${name} asks for ${countText(cpus, 'exclusive CPU')}, no whole cores of ${threadsPerCore} threads: full-pcpus-only nodes reject the pod. Give it a multiple of ${threadsPerCore}, or a fraction for the shared pool`,
+    }));
 }

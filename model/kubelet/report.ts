@@ -12,7 +12,6 @@ import {
 import type { DevicePool, DevicePools } from './devices.ts';
 import type { HostReport } from './host-report.ts';
 import { createKubelet, type Kubelet, type Unpredictable } from './kubelet.ts';
-
 import type { KubeletState } from './state.ts';
 import { reportedPools, usageOf, withUsage } from './usage.ts';
 

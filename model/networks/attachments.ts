@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { issueText, ParseError, quote } from '../errors.ts';
-import { goJsonParser } from './go-json.ts';
+import { goJsonParser } from '../json.ts';
 
 /** Annotation for multus: the networks to attach in addition to the pod network. */
 export const NETWORKS_ANNOTATION = 'k8s.v1.cni.cncf.io/networks';

@@ -1,7 +1,6 @@
 import * as z from 'zod';
 import { issuesText, quote } from '../errors.ts';
-import { isObject } from '../json.ts';
-import { goJsonParser } from './go-json.ts';
+import { goJsonParser, isObject } from '../json.ts';
 
 /** They modify an interface which another plugin of the list has created. */
 const CHAINED = new Set(['dpu-gate', 'plumbline-gate', 'tuning', 'sbr', 'portmap', 'bandwidth', 'firewall', 'vrf']);

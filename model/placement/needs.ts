@@ -5,10 +5,8 @@ import type { HostReport, ReportedDevices } from '../kubelet/host-report.ts';
 import type { Kubelet, Unpredictable } from '../kubelet/kubelet.ts';
 import type { PodRequest } from '../kubelet/pod-request.ts';
 import { assignedCpus, assignmentsOf, isReportedResource, kubeletOfReport, stateOfReport } from '../kubelet/report.ts';
-
 import { type CpuAssignments, cpusOf, type KubeletState } from '../kubelet/state.ts';
 import { withUsage } from '../kubelet/usage.ts';
-
 import { type MaskRequest, maskRequestKey } from '../launcher/mask-request.ts';
 import type { NodeNetworks } from '../networks/reach.ts';
 

@@ -1,4 +1,4 @@
-import { CpuSet } from '../cpu-set.ts';
+import { CpuSet, unionOf } from '../cpu-set.ts';
 import type { KubeletState } from '../kubelet/state.ts';
 import { cellsOfNetwork, type PlacementHost, type PlacementNeeds } from './needs.ts';
 import { cellsTouched, cpusOfCells } from './networks.ts';
@@ -59,11 +59,9 @@ function nicCpus(needs: PlacementNeeds, { host, networks }: PlacementHost): CpuS
   const all = [...networks.physnets.values(), networks.tunnel ?? CpuSet.EMPTY];
   // A network on every NUMA node distinguishes none of them.
   const telling = all.filter((cells) => cells.size < host.cells.length);
-  const nicCells = telling.reduce((sum, cells) => sum.union(cells), CpuSet.EMPTY);
-  const affinityCells = needs.networks
-    .filter(({ affinity }) => affinity !== 'none')
-    .reduce((sum, need) => sum.union(cellsOfNetwork(networks, need) ?? CpuSet.EMPTY), CpuSet.EMPTY);
-  return cpusOfCells(host, nicCells.minus(affinityCells));
+  const related = needs.networks.filter(({ affinity }) => affinity !== 'none');
+  const affinityCells = unionOf(related.map((need) => cellsOfNetwork(networks, need) ?? CpuSet.EMPTY));
+  return cpusOfCells(host, unionOf(telling).minus(affinityCells));
 }
 
 function brokenCores({ host }: PlacementHost, state: KubeletState, cpus: CpuSet): number {

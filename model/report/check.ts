@@ -3,7 +3,6 @@ import { countText, cpusText } from '../amounts.ts';
 import { cut, PlumblineError } from '../errors.ts';
 import type { Host } from '../host.ts';
 import type { HostReport, ReportedDevices } from '../kubelet/host-report.ts';
-
 import { bytesText } from '../quantity.ts';
 
 /**

@@ -3,8 +3,8 @@ import { createPodResourcesClient, POD_RESOURCES_SOCKET } from '../../kube/kubel
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { Guard, Listeners } from '../lifecycle/duty.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { CheckpointSource } from './checkpoint-source.ts';
-import { CpuClaimsSource } from './cpu-claims-source.ts';
+import { CheckpointSource } from './checkpoint.ts';
+import { CpuClaimsSource } from './cpu-claims.ts';
 import { type AnswerVerdict, PodResourcesSource } from './pod-resources-source.ts';
 import { type AssignmentsView, type Inputs, nextView, type PodResourcesAnswer, UNKNOWN_VIEW } from './view.ts';
 

@@ -10,6 +10,7 @@ import { readBounded } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import type { Guard } from '../lifecycle/duty.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
+import type { Reading } from './checkpoint.ts';
 import { MAX_ENTRIES } from './checkpoint.ts';
 import { claimNames } from './cpu-claims.ts';
 import {
@@ -27,7 +28,7 @@ import {
   type PodWithMemory,
   readMemoryState,
 } from './memory-checkpoint.ts';
-import type { PodResourcesAnswer, Reading } from './view.ts';
+import type { PodResourcesAnswer } from './view.ts';
 
 /** Minimum seconds between two rounds: the kubelet answers 100 calls a second for all its clients together. */
 const MIN_INTERVAL_SECONDS = 0.05;

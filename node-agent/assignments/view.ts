@@ -1,18 +1,11 @@
 import { createHash } from 'node:crypto';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { byText } from '../../model/lists.ts';
-import type { Checkpoint, CheckpointEntry } from './checkpoint.ts';
+import type { Checkpoint, CheckpointEntry, Reading } from './checkpoint.ts';
 import type { ClaimName, CpuClaim } from './cpu-claims.ts';
 import type { DeviceResource } from './devices.ts';
 import { joinNames, type ListedContainer, type PodName } from './listed-containers.ts';
 import type { MemoryReading } from './memory-checkpoint.ts';
-
-/** A source with a problem keeps its last good value: an unknown state never counts as "no CPU is held". */
-export interface Reading<Value> {
-  readonly value: Value | undefined;
-  /** Why the source cannot be read now; undefined when `value` is current. */
-  readonly problem: string | undefined;
-}
 
 export interface PodResourcesAnswer {
   /** CPUs that the kubelet may give exclusively; empty under policy none and until the CPU manager has started. */

@@ -1,18 +1,96 @@
 import type * as z from 'zod';
 import type { KubeClient, RequestOptions } from '../../kube/client.ts';
+import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { MAX_REFUSAL_MESSAGE, MAX_REFUSALS, type RefusedStart } from '../../kube/node-topology.ts';
 import { pod as podSchema } from '../../kube/resources.ts';
 import { ANNOTATED_THREADS_PER_CORE } from '../../model/alignment.ts';
 import { BoundedMap } from '../../model/bounded-map.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
-import type { Host } from '../../model/host.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import { few } from '../../model/errors.ts';
+import { type Host, isWholeCores } from '../../model/host.ts';
 import { wantsWholeCores } from '../../model/launcher/annotation.ts';
 import { vmiNameOf } from '../../model/launcher/recognize.ts';
-import { PLACEMENT_ANNOTATION } from '../../model/names.ts';
+import { PLACEMENT_ANNOTATION, physnetOfResource } from '../../model/names.ts';
 import { parsePreferences } from '../../model/placement/preferences.ts';
 import type { ListedContainer } from '../assignments/listed-containers.ts';
 import { Listeners, type Services } from '../lifecycle/duty.ts';
-import { type Allocation, checkAllocation, containerNames, type RefusedAllocation } from './allocation-check.ts';
+
+/** Maximum number of cores in a message, and of characters for each core. */
+const MAX_NAMED_NETWORKS = 8;
+const MAX_CORE_CHARACTERS = 64;
+
+interface Allocation {
+  readonly host: Host;
+  readonly resource: string;
+  /** NUMA nodes of the network. Empty if unknown: the check then does not apply. */
+  readonly cells: CpuSet;
+  readonly cpus: CpuSet;
+  /** Whether the webhook promised whole cores to the container. */
+  readonly wholeCores: boolean;
+  /** Whether the guest sees its NUMA nodes: then one of them must be the network's, otherwise all. */
+  readonly spansCells: boolean;
+}
+
+interface RefusedAllocation {
+  readonly reason: 'NetworkElsewhere' | 'SplitCores';
+  readonly message: string;
+}
+
+/** Like Nova's second claim on the compute host. A container in the shared pool runs on all NUMA nodes. */
+export function checkAllocation({
+  host,
+  resource,
+  cells,
+  cpus,
+  wholeCores,
+  spansCells,
+}: Allocation): RefusedAllocation | undefined {
+  if (cpus.isEmpty) return undefined;
+  const touched = CpuSet.of(host.cells.filter((cell) => cell.cpus.intersects(cpus)).map(({ id }) => id));
+  const near = spansCells ? touched.intersects(cells) : touched.isSubsetOf(cells);
+  if (!cells.isEmpty && !near) {
+    const elsewhere = `the kubelet gave CPUs ${cpus.brief} on NUMA node ${touched.brief}`;
+    return {
+      reason: 'NetworkElsewhere',
+      message: `${deviceNetworkText(resource)} is on NUMA node ${cells.brief}, ${elsewhere}`,
+    };
+  }
+  if (!wholeCores || isWholeCores(host, cpus)) return undefined;
+  const split = host.cores.filter((core) => core.intersects(cpus) && !core.isSubsetOf(cpus));
+  const cores = few(split.map(String), MAX_NAMED_NETWORKS, MAX_CORE_CHARACTERS).join(' and ');
+  const assigned = `the kubelet gave CPUs ${cpus.brief}, which split core ${cores}`;
+  return {
+    reason: 'SplitCores',
+    message: `it needs whole cores, but ${assigned} (device of ${deviceNetworkText(resource)})`,
+  };
+}
+
+export function deviceNetworkText(resource: string): string {
+  const physnet = physnetOfResource(resource);
+  return physnet === undefined ? 'the tunnel' : `physnet ${physnet}`;
+}
+
+export function containerNames({ namespace, podName, container }: Omit<ListedContainer, 'cpus'>) {
+  return { pod: `${namespace}/${podName}`, container };
+}
+
+/** The kubelet gives a plugin only device ids; PodResources lists them with the CPUs that it has assigned. */
+export function holderOf(
+  pods: readonly PodResources[],
+  resource: string,
+  deviceIds: readonly string[],
+): ListedContainer | undefined {
+  const ids = new Set(deviceIds);
+  for (const { name: podName, namespace, containers } of pods) {
+    for (const { name: container, devices, cpuIds } of containers) {
+      const devicesOfResource = devices.filter(({ resourceName }) => resourceName === resource);
+      if (devicesOfResource.some((device) => device.deviceIds.some((id) => ids.has(id)))) {
+        return { namespace, podName, container, cpus: CpuSet.of(cpuIds) };
+      }
+    }
+  }
+  return undefined;
+}
 
 /** The action after a refused allocation: the container does not start, or only an Event reports it. */
 export const ALLOCATION_CHECK_POLICIES = ['enforce', 'warn'] as const;

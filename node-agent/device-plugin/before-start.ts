@@ -3,7 +3,7 @@ import { few } from '../../model/errors.ts';
 import { sleep, underSignals } from '../../runtime/time.ts';
 import type { ListedContainer } from '../assignments/listed-containers.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { containerNames, holderOf } from './allocation-check.ts';
+import { containerNames, holderOf } from './allocation-checker.ts';
 import type { BeforeStart } from './plugin-server.ts';
 
 /** Deadline in seconds for the kubelet's answer, number of attempts, and seconds between them. */

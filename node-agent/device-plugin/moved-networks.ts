@@ -13,8 +13,7 @@ import type { ListedContainer } from '../assignments/listed-containers.ts';
 import { ChangeSignal, type Services } from '../lifecycle/duty.ts';
 import type { Networks } from '../networks/networks.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
-import { checkAllocation, containerNames, deviceNetworkText } from './allocation-check.ts';
-import { readPodOfHolder } from './allocation-checker.ts';
+import { checkAllocation, containerNames, deviceNetworkText, readPodOfHolder } from './allocation-checker.ts';
 
 /** Deadline in seconds for the kubelet to list the owners of devices, and for the API server to return a pod. */
 const READ_TIMEOUT_SECONDS = 2;

@@ -1,7 +1,14 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { GATE_FILES, GATE_PLUGIN, MAX_CONF_BYTES } from '../../model/cni/conflist.ts';
-import { type ConfFile, type ConflistPlan, choosePrimary, planConflist } from '../../model/cni/conflist-plan.ts';
+import {
+  type ConfFile,
+  type ConflistPlan,
+  choosePrimary,
+  GATE_FILES,
+  GATE_PLUGIN,
+  MAX_CONF_BYTES,
+  planConflist,
+} from '../../model/cni/conflist.ts';
 import { resultOrNone } from '../../model/json.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { everyTick } from '../../runtime/time.ts';

@@ -3,8 +3,7 @@ import { POD_RESOURCES_SOCKET } from '../../kube/kubelet-api/pod-resources-clien
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { Backoff, monotonicSeconds } from '../../runtime/time.ts';
 import type { AgentLogger, AgentMessages } from '../telemetry/log-messages.ts';
-import { KubeletConfigError, kubeletConfigOf, type NodeKubeletConfig } from './kubelet-config.ts';
-import { readSettings } from './kubelet-config-files.ts';
+import { KubeletConfigError, kubeletConfigOf, type NodeKubeletConfig, readSettings } from './kubelet-config.ts';
 import { type ConfigzOptions, servingOf } from './kubelet-configz.ts';
 import { findKubelet, type KubeletProcess, kubeletFlagsOf } from './kubelet-process.ts';
 

@@ -9,10 +9,9 @@ import { FileLimitError } from '../files/bounded-file.ts';
 import { watchDirectory } from '../files/watch-directory.ts';
 import { Guard, Throttle } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
-import { Contention } from './contention.ts';
 import { OvsProcesses, type OvsProcessesDeps } from './ovs-processes.ts';
 import { type AffinityProblem, foreignWriter, pollsOwned } from './problems.ts';
-import { AffinityReporting, type ReportingDeps } from './reporting.ts';
+import { AffinityReporting, Contention, type ReportingDeps } from './reporting.ts';
 import { Targets, type TargetsDeps } from './targets.ts';
 import type { VirtualSwitch } from './virtual-switch.ts';
 

@@ -3,8 +3,14 @@ import type { ThreadAffinity } from '../../native/affinity.ts';
 import type { OvsProcess } from '../open-vswitch/daemons.ts';
 import type { Threads } from '../processes/proc.ts';
 import { UnreadableError, unlessUnreadable } from '../processes/readable.ts';
-import { type OriginalMasks, originalMaskOf } from './original-masks.ts';
-import { DaemonStart, PmdFinder, type TargetOf, ThreadMover } from './thread-mover.ts';
+import {
+  DaemonStart,
+  type OriginalMasks,
+  originalMaskOf,
+  PmdFinder,
+  type TargetOf,
+  ThreadMover,
+} from './thread-mover.ts';
 
 /** Exactly `only`; or the current CPUs without `avoid`, and `otherwise` where none remain. */
 export type CpuTarget = { readonly only: CpuSet } | { readonly avoid: CpuSet; readonly otherwise: CpuSet };

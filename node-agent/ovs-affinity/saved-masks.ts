@@ -1,13 +1,17 @@
 import * as z from 'zod';
-import type { CpuSet } from '../../model/cpu-set.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
 import { parseSaved } from '../files/bounded-file.ts';
 import { StateFile } from '../files/state-file.ts';
 import { OVS_DAEMONS, type OvsProcess } from '../open-vswitch/daemons.ts';
 import { hasEnded } from '../processes/proc.ts';
 import type { AgentLogger } from '../telemetry/log-messages.ts';
-import { cpus, type OriginalMasks, oddThread } from './original-masks.ts';
 import type { AffinityProblem } from './problems.ts';
 import type { ProcessAffinity } from './process-affinity.ts';
+import type { OriginalMasks } from './thread-mover.ts';
+
+const cpus = z.string().transform((text) => CpuSet.parse(text));
+
+const oddThread = z.object({ tid: z.number().int().positive(), start: z.number(), cpus });
 
 /** Maximum bytes. A thread whose mask differs from its main thread's takes about a hundred. */
 const MAX_MASKS_BYTES = 4 * 1024 * 1024;

@@ -1,13 +1,35 @@
 import type { CpuSet } from '../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../native/affinity.ts';
 import { allowedOf, type Threads } from '../processes/proc.ts';
-import type { OriginalMasks } from './original-masks.ts';
 
 /** The kernel's answer to a target that it did not apply as requested: the request is not repeated. */
 interface Settled {
   readonly target: CpuSet;
   readonly effective: CpuSet;
   readonly refused?: string;
+}
+
+/** A thread whose mask differed from its main thread's; `start` in clock ticks since the machine's start. */
+interface OddThread {
+  readonly tid: number;
+  readonly start: number;
+  readonly cpus: CpuSet;
+}
+
+/** Before the agent moved any. A thread that is not listed had the main thread's mask, or would have inherited it. */
+export interface OriginalMasks {
+  readonly main: CpuSet;
+  readonly odd: readonly OddThread[];
+}
+
+/** @throws UnreadableError */
+export function originalMaskOf(
+  { main, odd }: OriginalMasks,
+  tid: number,
+  startOf: (tid: number) => number | undefined,
+): CpuSet {
+  const threadMask = odd.find((thread) => thread.tid === tid);
+  return threadMask !== undefined && startOf(tid) === threadMask.start ? threadMask.cpus : main;
 }
 
 export type TargetOf = (mask: CpuSet, tid: number) => CpuSet;

@@ -2,7 +2,7 @@ import { createKubeClient } from '../../kube/api-transport.ts';
 import { apiAccess } from '../../kube/daemon-access.ts';
 import { ApiEventRecorder } from '../../kube/events.ts';
 import { AGENT } from '../../model/names.ts';
-import { apiServerAddress, VERSION } from '../../runtime/config.ts';
+import { VERSION } from '../../runtime/config.ts';
 import type { Daemon } from '../../runtime/daemon.ts';
 import { createRegistry } from '../../runtime/metrics.ts';
 import { createProbeServer } from '../../runtime/probes.ts';
@@ -23,8 +23,8 @@ const STEADY_SECONDS = 30;
 
 /** Waits while another agent works on the node. @param program this process's file: the gate is next to it */
 export async function createAgent(config: NodeAgentConfig, log: AgentLogger, program: string): Promise<Daemon> {
-  const { kubeconfig, nodeName } = config;
-  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
+  const { nodeName } = config;
+  const access = await apiAccess(config.kubeconfig);
   const client = createKubeClient(access, `plumbline-node-agent/${VERSION}`, MAX_CONNECTIONS);
   const events = new ApiEventRecorder({ client, component: AGENT, host: nodeName, log, nowSeconds: monotonicSeconds });
   const registry = createRegistry(LAG_PRECISION_MILLISECONDS);
@@ -33,15 +33,8 @@ export async function createAgent(config: NodeAgentConfig, log: AgentLogger, pro
   const unsaved = new Problems();
   const { token, tokenFile } = access;
   const services = { nodeName, client, events, metrics, log };
-  const credentials = { token, tokenFile };
-  const agent = createDuties({
-    ...services,
-    ...credentials,
-    gateProgram: gateProgram(program),
-    config,
-    failures,
-    unsaved,
-  });
+  const duties = { config, token, tokenFile, gateProgram: gateProgram(program), failures, unsaved };
+  const agent = createDuties({ ...services, ...duties });
   // On a DPU the agent changes nothing on the machine, and two agents may renew the same Lease.
   const lock = config.mode === 'dpu' ? undefined : new AgentLock(config.stateDir, log);
   const stopping = new AbortController();

@@ -12,7 +12,6 @@ import { type Call, optionsObject, type Target } from './call.ts';
 import { ApiError, internal } from './errors.ts';
 import { allConditionsHold } from './match-conditions.ts';
 import { applyJsonPatch } from './patch.ts';
-
 import { labelSelectorObject } from './selectors.ts';
 import type { Store } from './store.ts';
 import { checkForm } from './validation.ts';

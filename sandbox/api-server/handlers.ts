@@ -2,11 +2,8 @@ import type { JsonRecord, KubeObject, KubePod } from '../objects.ts';
 import { apiVersionOf, NAMESPACES } from './built-in-types.ts';
 import type { Call, Target } from './call.ts';
 import { methodNotAllowed, noSuchPath } from './errors.ts';
-import { includeOf, tableOf, wantsTable } from './list.ts';
-import { validateListOptions } from './list-options.ts';
-import { pageOf } from './pages.ts';
+import { includeOf, pageOf, tableOf, validateListOptions, wantsTable } from './list.ts';
 import { streamLog } from './pod-log.ts';
-
 import {
   contentType,
   type Exchange,
@@ -19,7 +16,6 @@ import {
   sendJson,
   warningHeader,
 } from './requests.ts';
-
 import type { Predicate } from './selectors.ts';
 import type { Store } from './store.ts';
 import { assertAcceptsAnything, bindPod, evictPod, migrateMachine, unpauseInstance } from './subresources.ts';

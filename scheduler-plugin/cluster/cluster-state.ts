@@ -13,7 +13,6 @@ import { type ClusterNode, Fleet, reportsPod, sharesCpusOn } from './fleet.ts';
 import { LostPlaces } from './lost-places.ts';
 import type { PodNeeds } from './pod-needs.ts';
 import type { PodView } from './pod-view.ts';
-import { RefusedStartsByNode } from './refused-starts.ts';
 
 export interface StateEvents {
   /** A node may now accept pods that it refused before. */
@@ -236,4 +235,29 @@ export class ClusterState extends EventEmitter<StateEvents> {
 /** Whether the pod was predicted to fit on the node. A pod that named it itself, and a static pod, were not. */
 function isPromised({ places }: Reservation<PodNeeds>, node: string): boolean {
   return places.get(node) !== undefined;
+}
+
+/** From that node's report only: the author of an image can forge a container's status. */
+export class RefusedStartsByNode {
+  /** By namespace/name. */
+  readonly #reported = new Map<string, ReadonlyMap<string, RefusedStart>>();
+
+  /** @returns the newly refused pods */
+  reported(node: string, refusals: readonly RefusedStart[]): ReadonlySet<string> {
+    const before = this.#reported.get(node);
+    if (refusals.length === 0) this.#reported.delete(node);
+    else
+      this.#reported.set(
+        node,
+        new Map(refusals.map((refusal) => [`${refusal.namespace}/${refusal.podName}`, refusal])),
+      );
+    const keys = refusals.map((refusal) => ({ key: `${refusal.namespace}/${refusal.podName}`, uid: refusal.podUID }));
+    const fresh = keys.filter(({ key, uid }) => !before?.has(key) || before.get(key)?.podUID !== uid);
+    return new Set(fresh.map(({ key }) => key));
+  }
+
+  of(node: string, { uid, namespace, name }: Pick<PodView, 'uid' | 'namespace' | 'name'>): string | undefined {
+    const refusal = this.#reported.get(node)?.get(`${namespace}/${name}`);
+    return refusal === undefined || (refusal.podUID ?? uid) !== uid ? undefined : refusal.message;
+  }
 }

@@ -1,5 +1,4 @@
-import type { MessageLogger } from '../../runtime/log.ts';
-import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
+import type { MessageLogger, SHARED_MESSAGES } from '../../runtime/log.ts';
 
 export const EXTENDER_MESSAGES = {
   info: {

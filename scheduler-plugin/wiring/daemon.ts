@@ -4,7 +4,7 @@ import { createKubeClient } from '../../kube/api-transport.ts';
 import { apiAccess } from '../../kube/daemon-access.ts';
 import { ApiEventRecorder } from '../../kube/events.ts';
 import { SERVICE } from '../../model/names.ts';
-import { apiServerAddress, VERSION } from '../../runtime/config.ts';
+import { VERSION } from '../../runtime/config.ts';
 import { createServingDaemon, type Daemon } from '../../runtime/daemon.ts';
 import { HttpServer, isListenerHost } from '../../runtime/http-server.ts';
 import { JsonBodies } from '../../runtime/json-bodies.ts';
@@ -28,8 +28,8 @@ const MAX_CONNECTIONS = 64;
 /** @throws ConfigError if there is no usable way to the API server */
 export async function createSchedulerPlugin(config: SchedulerPluginConfig, log: ExtenderLogger): Promise<Daemon> {
   const nowSeconds = monotonicSeconds;
-  const { kubeconfig, unpredictable } = config;
-  const access = await apiAccess({ kubeconfig, ...apiServerAddress() });
+  const { unpredictable } = config;
+  const access = await apiAccess(config.kubeconfig);
   const client = createKubeClient(access, `${SERVICE}/${VERSION}`);
   const registry = createRegistry();
   const metrics = createExtenderMetrics(registry);

@@ -10,8 +10,7 @@ import { startedInstance, virtualMachine, virtualMachineInstance } from '../../k
 import { launcherPodSchema } from '../../node-agent/vm-pinning/launchers.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
 import { schedulingPod } from '../../scheduler-plugin/extender/args.ts';
-import { namespaceSchema } from '../../webhook/cluster/cluster-view.ts';
-import { subnet, vlan } from '../../webhook/cluster/network-caches.ts';
+import { namespaceSchema, subnet, vlan } from '../../webhook/cluster/cluster-view.ts';
 import { observedNode } from '../../webhook/cluster/node-cache.ts';
 
 /** The place of a field in an object: `spec`, `containers`, `0`, `name`. */

@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { demoMachine } from '../../cli/demo/machines.ts';
+import { demoMachine } from '../../cli/demo/vms.ts';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { unreadableKinds } from '../../cli/console/unreadable-kinds.ts';
+import { unreadableKinds } from '../../cli/console/run.ts';
 import type { Explanation } from '../../cli/explain/explain.ts';
 import type { Diagnosis } from '../../console/data/wire.ts';
 import { KINDS } from '../../console/server/kinds.ts';
-import { remedyLines } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedies.ts';
 import { KubeError } from '../../kube/client.ts';
 import { listen } from '../console/support.ts';
 import { listenOnLoopback } from '../real/processes.ts';

@@ -24,10 +24,10 @@ import {
   tlsSecret,
   webhookConfiguration,
 } from '../../cli/doctor/facts/objects.ts';
-import { areaLines, endLines } from '../../cli/doctor/output.ts';
+import { areaLines, endLines } from '../../cli/doctor/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { explainedNode, explainedPod, explainedVm, occurrence } from '../../diagnosis/objects.ts';
-import { commandText } from '../../diagnosis/remedy.ts';
+import { commandText } from '../../diagnosis/remedies.ts';
 import { type NodeTopologyStatus, nodeTopology } from '../../kube/node-topology.ts';
 import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';

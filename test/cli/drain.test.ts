@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { drainData, drainLines } from '../../cli/drain/output.ts';
 import { readDrain } from '../../cli/drain/read.ts';
+import { drainData, drainLines } from '../../cli/simulate/without.ts';
 import { lineText } from '../../cli/support/terminal.ts';
-import { commandText } from '../../diagnosis/remedy.ts';
+import { commandText } from '../../diagnosis/remedies.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { parseOutput } from '../support/output-schema.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { statusLines } from '../../cli/status/output.ts';
 import { readStatus } from '../../cli/status/read.ts';
+import { statusLines } from '../../cli/status/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { readVersions } from '../../cli/version/run.ts';
 import { NODE, NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { lineText, paint, terminalOf } from '../../cli/support/terminal.ts';
 import { watch } from '../../cli/support/watch.ts';
-import * as lines from '../../cli/top/map.ts';
+import * as lines from '../../cli/top/run.ts';
 import { type NodeMap, viewData, viewOf } from '../../cli/top/view.ts';
 import { hostsOf } from '../../diagnosis/hosts.ts';
 import { type ExplainedPod, explainedPod } from '../../diagnosis/objects.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { topologyData } from '../../cli/topology/machine.ts';
+import type { topologyData } from '../../cli/topology/run.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';
 import { parseOutput } from '../support/output-schema.ts';
 import { needs } from '../support/parts.ts';

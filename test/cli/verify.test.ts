@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Verification, VmFinding } from '../../cli/verify/survey.ts';
+import type { Verification, VmFinding } from '../../cli/verify/run.ts';
 import {
   NODE_TOPOLOGIES,
   PODS,

@@ -14,7 +14,7 @@ import type {
 } from '../../console/server/questions.ts';
 import { podState } from '../../diagnosis/launcher.ts';
 import { extenderVerdict, groupNodes } from '../../diagnosis/opinions.ts';
-import { remedyLines } from '../../diagnosis/remedy.ts';
+import { remedyLines } from '../../diagnosis/remedies.ts';
 import type { KubeError } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { demoMachine } from '../../cli/demo/machines.ts';
 import type { DemoNode } from '../../cli/demo/nodes.ts';
+import { demoMachine } from '../../cli/demo/vms.ts';
 import { watchDpus } from '../../cli/doctor/checks/dpu.ts';
-import { statusLines } from '../../cli/status/output.ts';
 import { readStatus } from '../../cli/status/read.ts';
+import { statusLines } from '../../cli/status/run.ts';
 import { lineText } from '../../cli/support/terminal.ts';
 import { diagnoseDpu } from '../../model/lease/diagnose.ts';
 import { parseDpuRun, restartOf } from '../../model/lease/dpu-run.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { demoMachine } from '../../cli/demo/machines.ts';
 import type { DemoNode } from '../../cli/demo/nodes.ts';
+import { demoMachine } from '../../cli/demo/vms.ts';
 import { NODE_TOPOLOGIES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import type { KubePod } from '../../sandbox/objects.ts';
 import { buildOnce } from '../support/bundles.ts';

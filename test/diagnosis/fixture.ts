@@ -1,5 +1,5 @@
 import type { Cause, VmFacts } from '../../diagnosis/facts.ts';
-import { type Remedy, remedyLines } from '../../diagnosis/remedy.ts';
+import { type Remedy, remedyLines } from '../../diagnosis/remedies.ts';
 import type { PodShape } from '../../model/shapes.ts';
 
 /** A VM with only a known name. */

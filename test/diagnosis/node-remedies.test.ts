@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { NodeGroup, VmFacts } from '../../diagnosis/facts.ts';
 import { nodeRemedies } from '../../diagnosis/node-remedies.ts';
-import { placeAgain } from '../../diagnosis/remedies.ts';
-import { commandText, kubectl, plumbline, remedy, remedyLines, virtctl } from '../../diagnosis/remedy.ts';
+import { commandText, kubectl, placeAgain, plumbline, remedy, remedyLines, virtctl } from '../../diagnosis/remedies.ts';
 import { launcher, remedyText, VM } from './fixture.ts';
 
 const group = (kind: NodeGroup['kind'], more: Partial<NodeGroup> = {}): NodeGroup => ({
@@ -151,7 +150,7 @@ describe('remedies for a pod that needs a node', () => {
     const text = 'migrate or restart it, so that it is placed again';
     assert.equal(remedyText(placeAgain(VM)), `${text}: virtctl migrate fw -n tenants`);
     assert.equal(remedyText(placeAgain({ ...VM, kind: 'pod' })), text);
-    const tied = placeAgain({ ...VM, instance: { phase: 'Running', notMigratable: 'VMI uses a PCI host devices' } });
+    const tied = placeAgain({ ...VM, instance: { notMigratable: 'VMI uses a PCI host devices' } });
     assert.match(
       remedyText(tied),
       /^restart it .*; KubeVirt cannot migrate it: VMI uses .*: virtctl restart fw -n tenants$/,

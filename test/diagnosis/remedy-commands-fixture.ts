@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { explain } from '../../cli/explain/explain.ts';
 import { readSubject } from '../../cli/explain/subject.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
-import { type Command, commandText } from '../../diagnosis/remedy.ts';
+import { type Command, commandText } from '../../diagnosis/remedies.ts';
 import { createObjectsApi } from '../cli/objects-api-stand-in.ts';
 import { NOW, STATE_TABLE } from './state-table-fixture.ts';
 

@@ -186,7 +186,7 @@ describe('the API access of a daemon', () => {
 
   describe('in a pod', () => {
     const inPod = (serviceAccount: string, serviceHost = '10.96.0.1', servicePort = 443) =>
-      apiAccess({ kubeconfig: undefined, serviceHost, servicePort, serviceAccount });
+      apiAccess(undefined, { serviceHost, servicePort, serviceAccount });
     const account = (files: Readonly<Record<string, string>> = { 'ca.crt': 'CA', token: 'first\n' }) => {
       const directory = temp();
       writeTree(directory, files);
@@ -223,7 +223,7 @@ describe('the API access of a daemon', () => {
       const directory = account();
       const kubeconfig = join(directory, 'missing');
       await assert.rejects(
-        apiAccess({ kubeconfig, serviceHost: '10.96.0.1', servicePort: 443, serviceAccount: directory }),
+        apiAccess(kubeconfig, { serviceHost: '10.96.0.1', servicePort: 443, serviceAccount: directory }),
         isConfigError(/missing/),
       );
     });
@@ -236,8 +236,7 @@ describe('the API access of a daemon', () => {
       writeTree(directory, { kubeconfig, token: 'first\n' });
       return join(directory, 'kubeconfig');
     };
-    const access = (user: object) =>
-      apiAccess({ kubeconfig: fileWith(user), serviceHost: undefined, servicePort: 443 });
+    const access = (user: object) => apiAccess(fileWith(user));
 
     it('has the server without slashes at its end, and the token', async () => {
       const { server, token, tokenFile } = await access({ token: 't' });

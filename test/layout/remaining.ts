@@ -19,7 +19,6 @@ export const REMAINING: Readonly<Record<keyof typeof RULES, readonly string[]>> 
     'console/data/waiting-list.ts',
     'console/server/daemon.ts',
     'console/server/main.ts',
-    'model/launcher/instancetype.ts',
     'native/file-lock.ts',
     'native/pin-threads.ts',
     'node-agent/files/own-socket.ts',

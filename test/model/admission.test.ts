@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { decide } from '../../model/admission/decide.ts';
+import { decide, forbiddenUse, reservedRequest } from '../../model/admission/decide.ts';
 import type { Decision, LauncherFacts, PodChange, PodFacts } from '../../model/admission/facts.ts';
-import { forbiddenUse, reservedRequest } from '../../model/admission/reserved-resources.ts';
 import { schedulerWarnings, schedulingOf } from '../../model/admission/scheduling.ts';
 import { CPU_MASK_ANNOTATION, DECISION_ANNOTATION, PLACEMENT_ANNOTATION } from '../../model/names.ts';
 import { NETWORKS_ANNOTATION } from '../../model/networks/attachments.ts';

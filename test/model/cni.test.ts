@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { GATE_FILES, gateConflist, MAX_CONF_BYTES } from '../../model/cni/conflist.ts';
-import { choosePrimary, planConflist } from '../../model/cni/conflist-plan.ts';
+import { choosePrimary, GATE_FILES, gateConflist, MAX_CONF_BYTES, planConflist } from '../../model/cni/conflist.ts';
 import { dpuConnections } from '../../model/cni/connection-status.ts';
 import {
   decideAdd,

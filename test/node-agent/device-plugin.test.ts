@@ -3,8 +3,11 @@ import type { EventTarget, EventText } from '../../kube/events.ts';
 import type { PodResources } from '../../kube/kubelet-api/gen/pod-resources.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY, PLACEMENT_ANNOTATION } from '../../model/names.ts';
-import { checkAllocation } from '../../node-agent/device-plugin/allocation-check.ts';
-import { AllocationChecker, RefusedStarts } from '../../node-agent/device-plugin/allocation-checker.ts';
+import {
+  AllocationChecker,
+  checkAllocation,
+  RefusedStarts,
+} from '../../node-agent/device-plugin/allocation-checker.ts';
 import { beforeStartCheck } from '../../node-agent/device-plugin/before-start.ts';
 import type { BeforeStart } from '../../node-agent/device-plugin/plugin-server.ts';
 import { silent } from '../support/logger.ts';

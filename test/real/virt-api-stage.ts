@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
-import { evictionDenial } from '../../sandbox/api-server/eviction-denial.ts';
+import { evictionDenial } from '../../sandbox/api-server/subresources.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
 import { until } from '../support/until.ts';

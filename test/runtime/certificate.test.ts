@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { request as tlsRequest } from 'node:https';
 import { join } from 'node:path';
-import { hasAllowedName, parseNames } from '../../runtime/client-names.ts';
+import { hasAllowedName, parseNames } from '../../runtime/certificate.ts';
 import { HttpServer } from '../../runtime/http-server.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';

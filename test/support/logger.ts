@@ -1,7 +1,6 @@
 import { pino } from 'pino';
 import type { AGENT_MESSAGES } from '../../node-agent/telemetry/log-messages.ts';
-import { createLogger, type Logger, type MessageAt } from '../../runtime/log.ts';
-import type { SHARED_MESSAGES } from '../../runtime/log-messages.ts';
+import { createLogger, type Logger, type MessageAt, type SHARED_MESSAGES } from '../../runtime/log.ts';
 import type { EXTENDER_MESSAGES } from '../../scheduler-plugin/telemetry/log-messages.ts';
 import type { WEBHOOK_MESSAGES } from '../../webhook/telemetry/log-messages.ts';
 

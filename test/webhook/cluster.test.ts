@@ -4,7 +4,7 @@ import type { VirtualMachineInstance } from '../../kube/virtual-machines.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../model/names.ts';
 import type { NetworkRef } from '../../model/networks/attachments.ts';
 import { nadFacts } from '../../model/networks/nad.ts';
-import { parseNames } from '../../runtime/client-names.ts';
+import { parseNames } from '../../runtime/certificate.ts';
 import { createVmiLookup, gatherCluster } from '../../webhook/cluster/cluster-facts.ts';
 import { DefinitionLookups } from '../../webhook/cluster/definition-lookups.ts';
 import { recordingLogger } from '../support/logger.ts';

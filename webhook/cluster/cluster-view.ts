@@ -1,11 +1,18 @@
 import * as z from 'zod';
-import { cacheProblem, createReflector, type Watches } from '../../kube/reflector.ts';
-import { objectMeta } from '../../kube/resources.ts';
-import type { ConfiguredContext } from '../../model/networks/context.ts';
+import { name, qualifiedName } from '../../kube/bounds.ts';
+import { definitionFacts, definitionsPath } from '../../kube/cluster-view/definitions.ts';
+import { instancesPath } from '../../kube/cluster-view/vmis.ts';
+import { cacheProblem, createReflector, type Watches, type WatchOptions } from '../../kube/reflector.ts';
+import { networkAttachmentDefinition, objectMeta } from '../../kube/resources.ts';
+import { type VirtualMachineInstance, virtualMachineInstance } from '../../kube/virtual-machines.ts';
+import { READ_ANNOTATIONS } from '../../model/launcher/recognize.ts';
+import { type NetworkRef, refText } from '../../model/networks/attachments.ts';
+import type { ConfiguredContext, KubeOvnSubnet, KubeOvnVlan, NetworkContext } from '../../model/networks/context.ts';
 import { PRIMARY_NETWORK_LABEL, type PrimaryNetwork } from '../../model/networks/interfaces.ts';
-import { createNadCache, createNetworkContextCache } from './network-caches.ts';
-import { createNodeCache, type NodeCacheOptions } from './node-cache.ts';
-import { createVmiCache } from './vmi-cache.ts';
+import { isPrimaryNetwork, type NadFacts } from '../../model/networks/nad.ts';
+import type { VmiShape } from '../../model/shapes.ts';
+import { TenantBudget } from '../../runtime/tenant-budget.ts';
+import { createNodeCache, LIST_PAGE_OBJECTS, type NodeCacheOptions } from './node-cache.ts';
 
 /** The watched copy of the cluster that the webhook decides by. */
 export type ClusterView = ReturnType<typeof createClusterView>;
@@ -49,5 +56,123 @@ export function createClusterView(configured: ConfiguredContext, options: NodeCa
     nodeKinds: nodes.kinds,
     reportedNetworks: nodes.reportedNetworks,
     maskHosts: nodes.maskHosts,
+  };
+}
+
+/** Ten thousand VMIs of one namespace need a third of it. A VMI that does not fit is read when its launcher is created. */
+const MAX_VMI_BYTES = 48 * 1024 * 1024;
+
+export function createVmiCache({ client, log, nowSeconds }: WatchOptions) {
+  const instances = createReflector({
+    client,
+    path: instancesPath(),
+    schema: virtualMachineInstance,
+    page: LIST_PAGE_OBJECTS,
+    project: vmiView,
+    budget: new TenantBudget(MAX_VMI_BYTES),
+    optional: true,
+    log,
+    nowSeconds,
+  });
+  return {
+    watches: { VMIs: instances },
+    find: (namespace: string, name: string): VmiShape | undefined => instances.items.get(`${namespace}/${name}`),
+  };
+}
+
+/** The fields of a VMI that affect the decision about its launcher. The launcher itself has the node selectors. */
+function vmiView({ metadata, spec }: VirtualMachineInstance): VmiShape {
+  const { limits, requests } = spec.domain.resources ?? {};
+  const annotations = Object.entries(metadata.annotations ?? {}).filter(([name]) => READ_ANNOTATIONS.includes(name));
+  return {
+    metadata: {
+      uid: metadata.uid,
+      annotations: annotations.length === 0 ? undefined : Object.fromEntries(annotations),
+    },
+    spec: {
+      domain: { ...spec.domain, resources: { limits: cpuOf(limits), requests: cpuOf(requests) } },
+      networks: spec.networks,
+    },
+  };
+}
+
+function cpuOf(amounts: Readonly<Record<string, string>> | undefined) {
+  return amounts?.['cpu'] === undefined ? undefined : { cpu: amounts['cpu'] };
+}
+
+const MAX_DEFINITION_BYTES = 16 * 1024 * 1024;
+
+export function createNadCache({ client, log, nowSeconds }: WatchOptions) {
+  const primaries = new Map<string, Set<string>>();
+  const definitions = createReflector({
+    client,
+    path: definitionsPath(),
+    schema: networkAttachmentDefinition,
+    page: LIST_PAGE_OBJECTS,
+    project: definitionFacts,
+    budget: new TenantBudget(MAX_DEFINITION_BYTES),
+    onChange: ({ key, after }) => {
+      const [namespace = '', name = ''] = key.split('/');
+      if (after !== undefined && isPrimaryNetwork(after)) {
+        primaries.set(namespace, (primaries.get(namespace) ?? new Set()).add(name));
+      } else if (primaries.get(namespace)?.delete(name) && primaries.get(namespace)?.size === 0) {
+        primaries.delete(namespace);
+      }
+    },
+    optional: true,
+    log,
+    nowSeconds,
+  });
+  return {
+    watches: { 'network definitions': definitions },
+    find: (ref: NetworkRef): NadFacts | undefined => definitions.items.get(refText(ref)),
+    /** The definition with the role primary in a namespace. */
+    primaryIn(namespace: string): NetworkRef | undefined {
+      const [name] = primaries.get(namespace) ?? [];
+      return name === undefined ? undefined : { namespace, name };
+    },
+  };
+}
+
+export const subnet = z.object({
+  metadata: objectMeta.pick({ name: true, namespace: true }),
+  spec: z.object({ provider: qualifiedName.default(''), vlan: name.optional() }),
+});
+
+export const vlan = z.object({
+  metadata: objectMeta.pick({ name: true, namespace: true }),
+  spec: z.object({ provider: qualifiedName.default('') }),
+});
+
+/** Kube-OVN's subnet of the cluster's pod network, which is not needed here. */
+const CLUSTER_NETWORK_PROVIDER = 'ovn';
+
+/** The paths of networks whose plugin names no physnet, from the configuration and Kube-OVN's objects. */
+export function createNetworkContextCache(configured: ConfiguredContext, { client, log, nowSeconds }: WatchOptions) {
+  let built: NetworkContext | undefined;
+  const onChange = () => {
+    built = undefined;
+  };
+  const shared = { client, optional: true, onChange, log, nowSeconds } as const;
+  const subnets = createReflector({
+    ...shared,
+    path: '/apis/kubeovn.io/v1/subnets',
+    schema: subnet,
+    project: ({ metadata, spec }): KubeOvnSubnet => ({ name: metadata.name ?? '', ...spec }),
+  });
+  const vlans = createReflector({
+    ...shared,
+    path: '/apis/kubeovn.io/v1/vlans',
+    schema: vlan,
+    project: ({ metadata, spec }): KubeOvnVlan => ({ name: metadata.name ?? '', ...spec }),
+  });
+  return {
+    watches: { 'Kube-OVN subnets': subnets, 'Kube-OVN VLANs': vlans },
+    current: (): NetworkContext =>
+      (built ??= {
+        ...configured,
+        kubeOvnSubnets: [...subnets.items.values()].filter(({ provider }) => provider !== CLUSTER_NETWORK_PROVIDER),
+        kubeOvnVlans: [...vlans.items.values()],
+      }),
   };
 }

@@ -1,4 +1,4 @@
-import { kubectl } from '../../../diagnosis/remedy.ts';
+import { kubectl } from '../../../diagnosis/remedies.ts';
 import { factsOfNode } from '../../../kube/cluster-view/nodes.ts';
 import type { NodeTopology, NodeTopologyStatus } from '../../../kube/node-topology.ts';
 import { countText } from '../../../model/amounts.ts';

@@ -1,9 +1,9 @@
 import type { X509Certificate } from 'node:crypto';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { certificatesOf } from '../../../runtime/certificate.ts';
+import type { Read } from '../../support/lists.ts';
 import type { DoctorFacts } from '../facts/facts.ts';
 import type { TlsSecret } from '../facts/objects.ts';
-import type { Read } from '../facts/read.ts';
 import { type AreaRecorder, type AreaReport, createAreaRecorder, fix, inSystem } from './finding.ts';
 
 const SECONDS_PER_DAY = 86_400;

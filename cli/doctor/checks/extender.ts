@@ -1,5 +1,5 @@
 import type { ExplainedPod } from '../../../diagnosis/objects.ts';
-import { kubectl, plumbline } from '../../../diagnosis/remedy.ts';
+import { kubectl, plumbline } from '../../../diagnosis/remedies.ts';
 import { isVerified } from '../../../diagnosis/vm-facts.ts';
 import { countText } from '../../../model/amounts.ts';
 import { NAMESPACE, SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK } from '../../../model/names.ts';
@@ -8,8 +8,7 @@ import { someNames } from '../../support/terminal.ts';
 import { type DoctorFacts, type Way, wayOf } from '../facts/facts.ts';
 import type { Deployment } from '../facts/objects.ts';
 import { type AreaRecorder, type AreaReport, createAreaRecorder, fix, inSystem } from './finding.ts';
-import { applyAgain } from './installation.ts';
-import { tagOf } from './installed.ts';
+import { applyAgain, tagOf } from './installed.ts';
 import { podNames, podObjects } from './pods.ts';
 
 export function checkExtender(facts: DoctorFacts): AreaReport {

@@ -1,7 +1,7 @@
 import type { Reason } from '../../../diagnosis/reasons.ts';
-import { type Command, kubectl, type Remedy } from '../../../diagnosis/remedy.ts';
+import { type Command, kubectl, type Remedy } from '../../../diagnosis/remedies.ts';
 import { NAMESPACE, WEBHOOK_REQUIRED } from '../../../model/names.ts';
-import type { Read } from '../facts/read.ts';
+import type { Read } from '../../support/lists.ts';
 
 /** The areas, selected by name. `preflight` is for use before an installation, and runs only on request. */
 export const AREAS = [

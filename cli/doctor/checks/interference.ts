@@ -1,4 +1,4 @@
-import { plumbline } from '../../../diagnosis/remedy.ts';
+import { plumbline } from '../../../diagnosis/remedies.ts';
 import { countText } from '../../../model/amounts.ts';
 import { someNames } from '../../support/terminal.ts';
 import type { DoctorFacts } from '../facts/facts.ts';

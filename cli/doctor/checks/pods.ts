@@ -1,7 +1,7 @@
 import { hostsOf } from '../../../diagnosis/hosts.ts';
 import type { ExplainedPod, Occurrence } from '../../../diagnosis/objects.ts';
 import { REASONS, type Reason } from '../../../diagnosis/reasons.ts';
-import { kubectl, plumbline } from '../../../diagnosis/remedy.ts';
+import { kubectl, plumbline } from '../../../diagnosis/remedies.ts';
 import type { VmState } from '../../../diagnosis/state.ts';
 import { isVerified } from '../../../diagnosis/vm-facts.ts';
 import { vmsOf } from '../../../diagnosis/vms.ts';

@@ -1,4 +1,4 @@
-import { kubectl } from '../../../diagnosis/remedy.ts';
+import { kubectl } from '../../../diagnosis/remedies.ts';
 import { countText } from '../../../model/amounts.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FINAL_WEBHOOK, LAUNCHER_WEBHOOK, NAMESPACE, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
@@ -8,7 +8,7 @@ import type { DoctorFacts } from '../facts/facts.ts';
 import { featureGates, type WebhookConfiguration } from '../facts/objects.ts';
 import { RENEW } from './certificates.ts';
 import { type AreaRecorder, type AreaReport, BREAK_GLASS, createAreaRecorder, fix, inSystem } from './finding.ts';
-import { applyAgain } from './installation.ts';
+import { applyAgain } from './installed.ts';
 
 const OURS = WEBHOOK;
 /** The match condition of entries that become active when the webhook works: manifests/base/webhook/required.yaml. */

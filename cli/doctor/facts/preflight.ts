@@ -2,9 +2,8 @@ import * as z from 'zod';
 import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { isDpuHost, NODES_PATH } from '../../../kube/cluster-view/nodes.ts';
 import { DPU_LEASE_NAMESPACE, NAMESPACE } from '../../../model/names.ts';
-import { named, readAll, readOne } from '../../support/lists.ts';
+import { named, type Read, readAll, readOne, tolerant } from '../../support/lists.ts';
 import { apiVersion, deployment, kubevirt } from './objects.ts';
-import { type Read, tolerant } from './read.ts';
 
 export type PreflightFacts = Awaited<ReturnType<typeof readPreflight>>;
 

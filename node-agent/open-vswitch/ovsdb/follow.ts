@@ -6,9 +6,28 @@ import { cut, PlumblineError, quote } from '../../../model/errors.ts';
 import { Backoff, monotonicSeconds, sleep, underSignals } from '../../../runtime/time.ts';
 import { watchDirectory } from '../../files/watch-directory.ts';
 import type { AgentLogger } from '../../telemetry/log-messages.ts';
-import { COLUMNS, monitorRequests } from './columns.ts';
 import { JsonStream } from './json-stream.ts';
-import { OvsdbReplica, type Tables } from './replica.ts';
+import { type Columns, OvsdbReplica, type Tables } from './replica.ts';
+
+/** The monitored columns: none that change all the time, such as statistics. */
+export const COLUMNS: Columns = {
+  Open_vSwitch: ['external_ids', 'other_config'],
+  Bridge: ['name', 'ports', 'datapath_type'],
+  Port: ['interfaces'],
+  Interface: ['name', 'type', 'options', 'status', 'link_state'],
+};
+
+/** The monitored rows: neither tunnels to other nodes nor VMs' ports, which are no uplinks. */
+const CONDITIONS: Readonly<Record<string, readonly unknown[]>> = {
+  Interface: ['', 'system', 'internal', 'dpdk', 'patch', 'afxdp', 'afxdp-nonpmd'].map((type) => ['type', '==', type]),
+};
+
+function monitorRequests() {
+  const requests = Object.entries(COLUMNS).map(([table, columns]) => {
+    return [table, [{ columns, where: CONDITIONS[table] ?? [true] }]];
+  });
+  return Object.fromEntries(requests);
+}
 
 /** The socket of Open vSwitch's database in its run directory. */
 export const OVSDB_SOCKET = 'db.sock';

@@ -1,11 +1,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { interferenceChart } from '../../../bench/interference/chart.ts';
-import { CONTENDERS, TITLES } from '../../../bench/interference/contenders.ts';
 import { DELAYS, figuresOf } from '../../../bench/interference/figures.ts';
-import { interferenceTable } from '../../../bench/interference/page.ts';
-import { readResults } from '../../../bench/interference/results.ts';
+import { interferenceChart, interferenceTable } from '../../../bench/interference/page.ts';
+import { CONTENDERS, readResults, TITLES } from '../../../bench/interference/results.ts';
 import { root } from '../../support/bundles.ts';
 
 describe('figures of the interference benchmark', () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createOvsScene, type OvsScene, settled } from '../../../bench/node-agent/ovs-stage.ts';
-import { startManyThreads } from '../../../bench/support/many-threads.ts';
+import { startManyThreads } from '../../../bench/support/c-program.ts';
 import { needs, skipWithout } from '../../support/parts.ts';
 
 /** What the benchmarks of Open vSwitch's threads wait for. Without it they would wait until their deadline. */
@@ -10,7 +10,7 @@ describe('the contenders of the benchmark of Open vSwitch’s threads', function
   let scene: OvsScene;
   before(async function () {
     skipWithout('twoCpus', this);
-    scene = await createOvsScene(await startManyThreads(['ovs-vswitchd', 'ovsdb-server'], 2));
+    scene = await createOvsScene(await startManyThreads(2));
   });
   after(() => scene?.remove());
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { outcomeChart } from '../../../bench/outcome/chart.ts';
 import { CONTENDERS, NRT_ASSETS, nrtScheduler, TITLES } from '../../../bench/outcome/contenders.ts';
-import { headlineTable, outcomeTables } from '../../../bench/outcome/page.ts';
+import { headlineTable, outcomeChart, outcomeTables } from '../../../bench/outcome/page.ts';
 import { readResults } from '../../../bench/outcome/results.ts';
 import { root } from '../../support/bundles.ts';
 

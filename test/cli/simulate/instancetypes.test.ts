@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { readVmFile } from '../../../cli/simulate/file.ts';
-import { prepare } from '../../../cli/simulate/prepare.ts';
+import { prepare } from '../../../cli/simulate/run.ts';
 import { hypothetical, inventNodes } from '../../../cli/simulate/scene.ts';
 import { simulate } from '../../../cli/simulate/simulate.ts';
 import { CliError } from '../../../cli/support/exit-status.ts';

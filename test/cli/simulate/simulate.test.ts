@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { explain } from '../../../cli/explain/explain.ts';
-import { prepare } from '../../../cli/simulate/prepare.ts';
+import { prepare } from '../../../cli/simulate/run.ts';
 import { readScene } from '../../../cli/simulate/scene.ts';
 import { simulate } from '../../../cli/simulate/simulate.ts';
 import type { ClusterAccess } from '../../../cli/support/cluster.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createCommand } from '../../../cli/topology/command.ts';
-import type { topologyData } from '../../../cli/topology/machine.ts';
+import type { topologyData } from '../../../cli/topology/run.ts';
 import { type RecordedMachine, writeMachine } from '../../hardware/machine-fixture.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { parseOutput } from '../../support/output-schema.ts';

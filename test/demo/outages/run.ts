@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { DEMO_NAMESPACE, demoMachine, machineFrom } from '../../../cli/demo/machines.ts';
 import { until } from '../../../cli/demo/until.ts';
-import { demoLauncher, reportedCpus, untilRunning } from '../../../cli/demo/vms.ts';
+import {
+  DEMO_NAMESPACE,
+  demoLauncher,
+  demoMachine,
+  machineFrom,
+  reportedCpus,
+  untilRunning,
+} from '../../../cli/demo/vms.ts';
 import { EVENTS, NODES, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import type { OutageStage } from './stage.ts';
 import { OUTAGES, type Outage } from './table.ts';

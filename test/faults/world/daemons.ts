@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { agentArgs, dpuArgs } from '../../../cli/demo/agent-args.ts';
 import type { DemoCluster } from '../../../cli/demo/cluster.ts';
 import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
+import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
 import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
 import type { SchedulerProgram } from '../../real/control-plane.ts';
 import { mountSecret } from '../../support/mounted-secret.ts';

@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ClusterOptions, createEmbeddedCluster, type DemoCluster } from '../../../cli/demo/cluster.ts';
-import { localnet } from '../../../cli/demo/machines.ts';
 import { openVswitch, type SwitchProcesses, threadCpus } from '../../../cli/demo/open-vswitch.ts';
 import { until } from '../../../cli/demo/until.ts';
+import { localnet } from '../../../cli/demo/vms.ts';
 import { NAMESPACE as SYSTEM, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import {
   NAMESPACES,

@@ -6,7 +6,7 @@ import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../../sandbox/api-server/built-in-types.ts';
 import { at, type KubeObject, type KubePod } from '../../../sandbox/objects.ts';
 import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { removeUnstarted } from '../../../scheduler-plugin/controllers/removal.ts';
+import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
 import { cpusOf, machine, PATIENCE, WHOLE_CORES } from '../machines.ts';

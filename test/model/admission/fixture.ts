@@ -1,5 +1,5 @@
-import { decideAlignment } from '../../../model/admission/alignment.ts';
 import type { ClusterFacts, LauncherFacts, OrdinaryFacts, OwnerFacts } from '../../../model/admission/facts.ts';
+import { decideAlignment } from '../../../model/admission/launcher-cpus.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { Finding } from '../../../model/errors.ts';
 import { podResourcesOf } from '../../../model/launcher/containers.ts';

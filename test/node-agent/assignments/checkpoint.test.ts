@@ -3,9 +3,12 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
-import { CheckpointSource } from '../../../node-agent/assignments/checkpoint-source.ts';
-import type { Reading } from '../../../node-agent/assignments/view.ts';
+import {
+  type Checkpoint,
+  CheckpointSource,
+  parseCheckpoint,
+  type Reading,
+} from '../../../node-agent/assignments/checkpoint.ts';
 import { Guard } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';
 

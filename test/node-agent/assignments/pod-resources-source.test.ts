@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { mock } from 'node:test';
 import type { PodResourcesClient } from '../../../kube/kubelet-api/pod-resources-client.ts';
 import { KubeletApiError } from '../../../kube/kubelet-api/transport.ts';
+import type { Reading } from '../../../node-agent/assignments/checkpoint.ts';
 import { type AnswerVerdict, PodResourcesSource } from '../../../node-agent/assignments/pod-resources-source.ts';
-import type { PodResourcesAnswer, Reading } from '../../../node-agent/assignments/view.ts';
+import type { PodResourcesAnswer } from '../../../node-agent/assignments/view.ts';
 import { Guard } from '../../../node-agent/lifecycle/duty.ts';
 import { recordingLogger, tempDirectories, turns } from '../support.ts';
 

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { CpuSet, unionOf } from '../../../model/cpu-set.ts';
-import { type Checkpoint, parseCheckpoint } from '../../../node-agent/assignments/checkpoint.ts';
+import { type Checkpoint, parseCheckpoint, type Reading } from '../../../node-agent/assignments/checkpoint.ts';
 import { joinNames } from '../../../node-agent/assignments/listed-containers.ts';
 import {
   type AssignmentsView,
   type Inputs,
   nextView,
   type PodResourcesAnswer,
-  type Reading,
   UNKNOWN_VIEW,
 } from '../../../node-agent/assignments/view.ts';
 import { set } from '../support.ts';

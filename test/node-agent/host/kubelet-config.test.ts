@@ -3,8 +3,12 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { KubeletConfigError, kubeletConfigOf } from '../../../node-agent/host/kubelet-config.ts';
-import { documentOf, readSettings } from '../../../node-agent/host/kubelet-config-files.ts';
+import {
+  documentOf,
+  KubeletConfigError,
+  kubeletConfigOf,
+  readSettings,
+} from '../../../node-agent/host/kubelet-config.ts';
 import { KubeletConfigReader } from '../../../node-agent/host/kubelet-config-reader.ts';
 import { readConfigz, servingOf } from '../../../node-agent/host/kubelet-configz.ts';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';

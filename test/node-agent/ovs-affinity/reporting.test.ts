@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { Contention } from '../../../node-agent/ovs-affinity/contention.ts';
 import { foreignWriter } from '../../../node-agent/ovs-affinity/problems.ts';
-import { AffinityEvents, AffinityReporting } from '../../../node-agent/ovs-affinity/reporting.ts';
+import { AffinityEvents, AffinityReporting, Contention } from '../../../node-agent/ovs-affinity/reporting.ts';
 import { createAgentMetrics } from '../../../node-agent/telemetry/metrics.ts';
 import { Registry } from '../../../runtime/metrics.ts';
 import { recordingLogger } from '../support.ts';

@@ -12,9 +12,9 @@ import {
 import { dirname, join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import type { OvsProcess } from '../../../node-agent/open-vswitch/daemons.ts';
-import type { OriginalMasks } from '../../../node-agent/ovs-affinity/original-masks.ts';
 import type { ProcessAffinity } from '../../../node-agent/ovs-affinity/process-affinity.ts';
 import { SavedMasks } from '../../../node-agent/ovs-affinity/saved-masks.ts';
+import type { OriginalMasks } from '../../../node-agent/ovs-affinity/thread-mover.ts';
 import { UnreadableError } from '../../../node-agent/processes/readable.ts';
 import { startVirtualTime, type VirtualTime } from '../../support/virtual-time.ts';
 import { recordingLogger, tempDirectories } from '../support.ts';

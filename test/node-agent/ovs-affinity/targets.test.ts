@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { mock } from 'node:test';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { allowedCpus, Confirmation, step } from '../../../node-agent/ovs-affinity/confirmation.ts';
 import type { CpuTarget } from '../../../node-agent/ovs-affinity/process-affinity.ts';
-import { Targets, type TargetsDeps } from '../../../node-agent/ovs-affinity/targets.ts';
+import {
+  allowedCpus,
+  Confirmation,
+  step,
+  Targets,
+  type TargetsDeps,
+} from '../../../node-agent/ovs-affinity/targets.ts';
 import type { ContainerCpus } from '../../../node-agent/processes/cgroup-tree.ts';
 import { cpus } from './stage.ts';
 

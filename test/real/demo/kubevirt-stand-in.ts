@@ -1,5 +1,5 @@
 import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../../sandbox/api-server/built-in-types.ts';
-import { evictionDenial } from '../../../sandbox/api-server/eviction-denial.ts';
+import { evictionDenial } from '../../../sandbox/api-server/subresources.ts';
 import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import type { RemoteClient } from '../../support/remote-client.ts';

@@ -1,5 +1,4 @@
-import type { ClusterOptions, DemoCluster } from '../../../cli/demo/cluster.ts';
-import { sidecarConfiguration } from '../../../cli/demo/manifests.ts';
+import { type ClusterOptions, type DemoCluster, sidecarConfiguration } from '../../../cli/demo/cluster.ts';
 import { createKubeClient } from '../../../kube/api-transport.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';

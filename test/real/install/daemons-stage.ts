@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { addSwitch } from '../../../cli/demo/agent-args.ts';
 import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
+import { addSwitch } from '../../../cli/demo/plumbline.ts';
 import { root } from '../../support/bundles.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import type { ControlPlane, KubernetesObject } from '../control-plane.ts';

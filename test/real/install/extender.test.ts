@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { KubeClient, KubeError } from '../../../kube/client.ts';
 import { NeedsReader } from '../../../scheduler-plugin/cluster/pod-needs.ts';
 import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-view.ts';
-import { type Removal, removeUnstarted } from '../../../scheduler-plugin/controllers/removal.ts';
+import { type Removal, removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { until } from '../../support/until.ts';
 import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';

@@ -199,7 +199,7 @@ describe('the account of a DPU, on a real API server', function () {
       writeFileSync(tokenFile, first.status.token, { mode: 0o640 });
       const file = await kubeconfig('renewing', 'none');
       writeFileSync(file, readFileSync(file, 'utf8').replace('token: none', 'tokenFile: dpu.token'));
-      const access = await apiAccess({ kubeconfig: file, serviceHost: undefined, servicePort: 443 });
+      const access = await apiAccess(file);
       assert.equal(access.tokenFile, tokenFile);
       const client = createKubeClient(access, 'plumbline-test');
       const { log, lines } = recordingLogger();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { assertEvictable, evictionDenial } from '../../../sandbox/api-server/eviction-denial.ts';
+import { assertEvictable, evictionDenial } from '../../../sandbox/api-server/subresources.ts';
 import type { KubePod, KubeVmi } from '../../../sandbox/objects.ts';
 
 interface Case {

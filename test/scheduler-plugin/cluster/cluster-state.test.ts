@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { PLACED_RESOURCE } from '../../../model/names.ts';
-import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/refused-starts.ts';
+import { RefusedStartsByNode } from '../../../scheduler-plugin/cluster/cluster-state.ts';
 import { extenderOf, onNode, owned, podOf, statusOf, unschedulable, viewOf, withUid } from '../extender-fixture.ts';
 
 const UNSCHEDULABLE = unschedulable('0/3 nodes are available: 3 too few free CPUs.');

@@ -3,10 +3,13 @@ import { cacheProblem, type Watches, type WatchOptions } from '../../../kube/ref
 import type { SelectingSpec } from '../../../model/launcher/node-selection.ts';
 import { NUMA_AFFINITY_ANNOTATION } from '../../../model/names.ts';
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
-import { createClusterView } from '../../../webhook/cluster/cluster-view.ts';
-import { createNadCache, createNetworkContextCache } from '../../../webhook/cluster/network-caches.ts';
+import {
+  createClusterView,
+  createNadCache,
+  createNetworkContextCache,
+  createVmiCache,
+} from '../../../webhook/cluster/cluster-view.ts';
 import { createNodeCache } from '../../../webhook/cluster/node-cache.ts';
-import { createVmiCache } from '../../../webhook/cluster/vmi-cache.ts';
 import { type ScriptedLists, scriptedLists, settle } from '../../kube/scripted-api-stand-in.ts';
 import { silent } from '../../support/logger.ts';
 

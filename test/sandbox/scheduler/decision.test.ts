@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeNode, KubePod } from '../../../sandbox/objects.ts';
 import { podRequests } from '../../../sandbox/pod-requests.ts';
-import { filterNode } from '../../../sandbox/scheduler/filter.ts';
+import { filterNode } from '../../../sandbox/scheduler/decision.ts';
 
 const node = (extra: { metadata?: object; spec?: object; status?: object } = {}): KubeNode =>
   ({

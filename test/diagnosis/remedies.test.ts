@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type Command, commandText } from '../../diagnosis/remedy.ts';
+import { type Command, commandText } from '../../diagnosis/remedies.ts';
 import { VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import { useCluster } from '../cli/cluster-fixture.ts';
 import { needs } from '../support/parts.ts';

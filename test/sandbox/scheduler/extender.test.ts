@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseSchedulerConfiguration } from '../../../sandbox/scheduler/configuration.ts';
-import { readFilterReply, readPrioritizeReply } from '../../../sandbox/scheduler/extender-replies.ts';
+import { readFilterReply, readPrioritizeReply } from '../../../sandbox/scheduler/extender.ts';
 
 describe('scheduler: the protocol of extenders', () => {
   const offered = new Set(['a', 'b']);

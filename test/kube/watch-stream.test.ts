@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { lines } from '../../kube/stream-lines.ts';
+import { lines } from '../../kube/watch-stream.ts';
 import { processorTimeOf } from '../support/processor-time.ts';
 
 describe('lines of a stream', () => {
