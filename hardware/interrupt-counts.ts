@@ -44,17 +44,14 @@ const SOFTIRQ_FIELD = 7;
  * which never falls into another interrupt: `irq` then stays 0 on the whole machine. Source: kernel/sched/cputime.c.
  */
 export function interruptSeconds(text: string, groups: readonly CpuSet[]): InterruptSeconds[] {
-  const lines = [...text.matchAll(/^cpu(\d*) .*$/gm)].map(([line, cpu = '']) => ({ cpu, fields: line.split(/ +/) }));
-  const isCounted = (field: number) => lines.some(({ cpu, fields }) => cpu === '' && Number(fields[field]) > 0);
-  const counted = { hardware: isCounted(IRQ_FIELD), soft: isCounted(SOFTIRQ_FIELD) };
-  const sum = (cpus: CpuSet, field: number) => {
+  const lines = [...text.matchAll(/^cpu(\d*) .*$/gm)].map(([line, cpu]) => ({ cpu, fields: line.split(/ +/) }));
+  const total = lines.find(({ cpu }) => cpu === '');
+  const seconds = (cpus: CpuSet, field: number) => {
+    if (!(Number(total?.fields[field]) > 0)) return undefined;
     const cpuLines = lines.filter(({ cpu }) => cpu !== '' && cpus.has(Number(cpu)));
-    return cpuLines.reduce((total, { fields }) => total + Number(fields[field] ?? 0), 0) / TICKS_PER_SECOND;
+    return cpuLines.reduce((sum, { fields }) => sum + Number(fields[field] ?? 0), 0) / TICKS_PER_SECOND;
   };
-  return groups.map((cpus) => ({
-    hardware: counted.hardware ? sum(cpus, IRQ_FIELD) : undefined,
-    soft: counted.soft ? sum(cpus, SOFTIRQ_FIELD) : undefined,
-  }));
+  return groups.map((cpus) => ({ hardware: seconds(cpus, IRQ_FIELD), soft: seconds(cpus, SOFTIRQ_FIELD) }));
 }
 
 /** Seconds from `irq.pressure` of a cgroup: interrupts that hit while one of its tasks ran. Undefined if malformed. */

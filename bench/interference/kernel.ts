@@ -5,9 +5,12 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
+import { UNKNOWN_VIEW } from '../../node-agent/assignments/view.ts';
+import { Interference } from '../../node-agent/interrupts/interference.ts';
 import { KernelFiles } from '../../node-agent/interrupts/kernel-files.ts';
-import { InterruptMeter } from '../../node-agent/interrupts/meter.ts';
 import { procThreads } from '../../node-agent/processes/proc.ts';
+import { createAgentMetrics } from '../../node-agent/telemetry/metrics.ts';
+import { Registry } from '../../runtime/metrics.ts';
 import { createStage } from '../../test/node-agent/interrupts/stage.ts';
 import { compile } from '../support/c-program.ts';
 import type { BenchSettings } from '../support/settings.ts';
@@ -93,15 +96,18 @@ async function watch(victim: string, seconds: number, onStart: () => Promise<voi
 function meterOf(pid: number) {
   const launcher = { uid: 'uid', namespace: 'n', podName: 'p', vmi: { name: 'v' }, containerId: undefined };
   const threads = procThreads.list(pid).map((tid, index) => ({ tid, role: { kind: 'vcpu', index } }) as const);
-  const meter = new InterruptMeter({
-    ...{ procRoot: '/proc', sysfsRoot: '/sys', guests: () => [{ launcher, pid, threads }] },
+  const owner = { podUID: 'uid', container: 'compute', cpus: OWNED, name: undefined };
+  const meter = new Interference({
+    ...{ procRoot: '/proc', sysfsRoot: '/sys', guests: () => [{ ...launcher, pid, threads }] },
     tree: { container: () => undefined, processes: () => undefined },
     nowSeconds: () => performance.now() / 1000,
+    metrics: createAgentMetrics(new Registry()),
+    assignments: { view: () => ({ ...UNKNOWN_VIEW, assignments: [owner] }), subscribe: () => () => {} },
   });
   return {
     read() {
-      meter.read([{ podUID: 'uid', container: 'compute', cpus: OWNED, name: undefined }]);
-      return meter.status()[0]?.share ?? undefined;
+      meter.read();
+      return meter.vms()[0]?.share ?? undefined;
     },
   };
 }
@@ -158,8 +164,7 @@ async function startAgent(directory: string, sysfsRoot: string) {
   const stage = createStage(join(directory, 'interrupts.json'));
   await stage.start({
     ...{ files: new KernelFiles(), procRoot: join(directory, 'proc'), sysfsRoot, affinity: createAffinity() },
-    online: () => SHARED.union(OWNED),
-    cells: () => [],
+    cpus: () => ({ online: SHARED.union(OWNED), quiet: CpuSet.EMPTY, cells: [] }),
   });
   return stage;
 }

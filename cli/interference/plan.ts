@@ -27,39 +27,32 @@ export function planLines({ mode, vms, items, managers }: InterferenceStatus, wi
   const groups = groupBy(items, ({ kind, name, original, desired, state, error }) =>
     [kind, wide ? name : '', original, desired, state, error].join(),
   );
-  const rows = [...groups.values()].flatMap((group) => {
-    const [first] = group;
+  const rows = [...groups.values()].flatMap(([first, ...others]) => {
     if (first === undefined) return [];
     const { kind, name, original, desired, actual, state, error } = first;
-    const who = group.length === 1 ? name : countText(group.length, 'item');
-    return [
-      [KINDS[kind], who, original, desired ?? 'none is left', actual, error === null ? state : `${state}: ${error}`],
-    ];
+    const who = others.length === 0 ? name : countText(others.length + 1, 'item');
+    const stateText = error === null ? state : `${state}: ${error}`;
+    return [[KINDS[kind], who, original, desired ?? 'none is left', actual, stateText]];
   });
-  const isMoving = mode === 'move';
-  const title = isMoving ? 'moved, because the node runs with --interrupts move' : 'would move with --interrupts move';
+  const title =
+    mode === 'move' ? 'moved, because the node runs with --interrupts move:' : 'would move with --interrupts move:';
+  const table = [title, ...tableLines(['KIND', 'NAME', 'ORIGINAL', 'DESIRED', 'NOW', 'STATE'], rows)];
+  const managed = items.filter(({ state }) => state === 'managed').length;
   return [
     '',
-    ...(rows.length === 0 ? ['nothing that can be set runs on owned CPUs'] : [`${title}:`]),
-    ...(rows.length === 0 ? [] : tableLines(['KIND', 'NAME', 'ORIGINAL', 'DESIRED', 'NOW', 'STATE'], rows)),
+    ...(rows.length === 0 ? ['nothing that can be set runs on owned CPUs'] : table),
     ...managers.map(({ name, leaves }) => `left to ${name}: ${leaves}`),
     '',
     'cannot move:',
-    ...fixedLines(vms, items).map((line) => `  ${line}`),
-  ];
-}
-
-function fixedLines(vms: InterferenceStatus['vms'], items: readonly MovedItem[]): string[] {
-  const managed = items.filter(({ state }) => state === 'managed').length;
-  const lines =
-    managed === 0
+    ...(managed === 0
       ? []
-      : [`${countText(managed, 'interrupt')} of the kernel: isolcpus=managed_irq,CPUS, for the queues of disks`];
-  for (const { ids, what, help } of FIXED) {
-    const sources = vms.flatMap((vm) => vm.sources.filter(({ id }) => ids.includes(id)));
-    const counted = ids.filter((id) => sources.some((source) => source.id === id));
-    const total = sources.reduce((sum, { count }) => sum + count, 0);
-    lines.push(`${what}${total === 0 ? '' : ` (${counted.join(', ')}: ${total} in the last minute)`}: ${help}`);
-  }
-  return [...lines, 'workqueues and kernel threads that belong to one CPU: no option'];
+      : [`  ${countText(managed, 'interrupt')} of the kernel: isolcpus=managed_irq,CPUS, for the queues of disks`]),
+    ...FIXED.map(({ ids, what, help }) => {
+      const sources = vms.flatMap((vm) => vm.sources.filter(({ id }) => ids.includes(id)));
+      const counted = ids.filter((id) => sources.some((source) => source.id === id));
+      const total = sources.reduce((sum, { count }) => sum + count, 0);
+      return `  ${what}${total === 0 ? '' : ` (${counted.join(', ')}: ${total} in the last minute)`}: ${help}`;
+    }),
+    '  workqueues and kernel threads that belong to one CPU: no option',
+  ];
 }

@@ -8,23 +8,23 @@ import { planLines } from './plan.ts';
 
 /** Share of the time of a VM's CPUs from which on the command reports it, as the alert does. */
 const MAX_SHARE = 0.01;
+const AMOUNTS = ['INTERRUPTS', 'RUN DELAY', 'OWN'];
 
 export interface InterferenceFlags extends AgentFlags {
   readonly plan?: boolean;
 }
 
 /** Prints what was taken from the VMs on a node; without a name, on this machine. @throws CliError, KubeError */
-export async function run(node: string | undefined, { output, plan, ...flags }: InterferenceFlags): Promise<void> {
+export async function run(node: string | undefined, { output, plan = false, ...flags }: InterferenceFlags) {
   const status = await usingAgent(node, flags, fetchInterference);
-  const planned = (wide: boolean) => (plan === true ? planLines(status, wide) : []);
-  const text = (_: unknown, wide: boolean) => [...interferenceLines(status, wide), ...planned(wide)];
-  await print(output, interferenceData(status), { text });
+  const text = (_: unknown, wide: boolean) => [
+    ...interferenceLines(status, wide),
+    ...(plan ? planLines(status, wide) : []),
+  ];
+  // Output of -o json: docs/schemas/interference.json.
+  const vms = status.vms.map((vm) => ({ ...vm, cpus: numbersOf(vm.cpus), disturbed: isDisturbed(vm) }));
+  await print(output, { ...status, vms }, { text });
   process.exitCode = status.vms.some(isDisturbed) ? EXIT.findings : EXIT.ok;
-}
-
-/** Output of `plumbline interference -o json`: docs/schemas/interference.json. */
-function interferenceData({ vms, ...status }: InterferenceStatus) {
-  return { ...status, vms: vms.map((vm) => ({ ...vm, cpus: numbersOf(vm.cpus), disturbed: isDisturbed(vm) })) };
 }
 
 function isDisturbed({ share }: DisturbedVm): boolean {
@@ -39,7 +39,7 @@ const QUALITIES: Readonly<Record<DisturbedVm['quality'], string>> = {
 };
 
 /** @param wide also since the start of each VM, how it was measured, and a line for each source */
-function interferenceLines({ vms, problems }: InterferenceStatus, wide = false): string[] {
+function interferenceLines({ vms, problems }: InterferenceStatus, wide: boolean): string[] {
   const warnings = problems.map((problem) => `! ${problem}`);
   if (vms.length === 0) return ['no VM on this node has dedicated CPUs', ...warnings];
   if (wide) return [...vms.flatMap((vm, i) => [...(i === 0 ? [] : ['']), ...vmLines(vm)]), ...warnings];
@@ -47,27 +47,21 @@ function interferenceLines({ vms, problems }: InterferenceStatus, wide = false):
     `${isDisturbed(vm) ? '!' : ' '} ${vmNameOf(vm)}`,
     vm.cpus,
     percentText(vm.share),
-    interruptsText(vm.lastMinute),
-    secondsText(vm.lastMinute?.runDelay),
-    secondsText(vm.lastMinute?.own),
+    ...amounts(vm.lastMinute),
     vm.sources.slice(0, 3).map(sourceText).join(', '),
   ]);
-  const head = ['  VM', 'CPUS', 'TAKEN', 'INTERRUPTS', 'RUN DELAY', 'OWN', 'MOST FREQUENT'];
-  return [...tableLines(head, rows), ...warnings];
+  return [...tableLines(['  VM', 'CPUS', 'TAKEN', ...AMOUNTS, 'MOST FREQUENT'], rows), ...warnings];
 }
 
 function vmLines(vm: DisturbedVm): string[] {
   const { lastMinute, sinceStart, sources } = vm;
-  const amounts = (disturbance: DisturbedVm['sinceStart']) => [
-    ageText(disturbance.seconds),
-    interruptsText(disturbance),
-    secondsText(disturbance.runDelay),
-    secondsText(disturbance.own),
+  const rows = [
+    ...(lastMinute === null ? [] : [['last', ageText(lastMinute.seconds), ...amounts(lastMinute)]]),
+    ['in all', ageText(sinceStart.seconds), ...amounts(sinceStart)],
   ];
-  const rows = [...(lastMinute === null ? [] : [['last', ...amounts(lastMinute)]]), ['in all', ...amounts(sinceStart)]];
   return [
     `${isDisturbed(vm) ? '! ' : ''}${vmNameOf(vm)} on CPUs ${vm.cpus}: ${percentText(vm.share)} taken`,
-    ...tableLines(['', 'MEASURED', 'INTERRUPTS', 'RUN DELAY', 'OWN'], rows).map((line) => `  ${line}`),
+    ...tableLines(['', 'MEASURED', ...AMOUNTS], rows).map((line) => `  ${line}`),
     `  interrupts: ${QUALITIES[vm.quality]}`,
     ...sources.map((source) => `  ${sourceText(source)} in the last minute`),
   ];
@@ -77,12 +71,11 @@ function percentText(share: number | null): string {
   return share === null ? 'unknown' : `${(share * 100).toFixed(2)} %`;
 }
 
-function interruptsText(disturbance: DisturbedVm['lastMinute']): string {
-  const error = disturbance?.interruptsError ?? undefined;
-  return `${secondsText(disturbance?.interrupts)}${error === undefined ? '' : ` ± ${error.toFixed(3)}`}`;
-}
-
 /** A dash for what the kernel does not count. */
-function secondsText(seconds: number | null | undefined): string {
-  return typeof seconds === 'number' ? `${seconds.toFixed(3)} s` : '-';
+function amounts(disturbance: DisturbedVm['lastMinute']): string[] {
+  const { interrupts = null, interruptsError = null, runDelay = null, own = null } = disturbance ?? {};
+  const [text = '', ...others] = [interrupts, runDelay, own].map((seconds) =>
+    seconds === null ? '-' : `${seconds.toFixed(3)} s`,
+  );
+  return [interruptsError === null ? text : `${text} ± ${interruptsError.toFixed(3)}`, ...others];
 }

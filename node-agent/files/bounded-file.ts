@@ -21,13 +21,14 @@ export class FileLimitError extends PlumblineError {
   }
 }
 
+const MISSING: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR']);
+
 /** The result; undefined if a file or a directory on its path does not exist. @throws any other system error */
-export function unlessMissing<T>(work: () => T): T | undefined {
+export function unlessMissing<T>(work: () => T, codes = MISSING): T | undefined {
   try {
     return work();
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    if (codes.has((error as NodeJS.ErrnoException).code ?? '')) return undefined;
     throw error;
   }
 }

@@ -1,56 +1,71 @@
+import { join } from 'node:path';
+import { interruptSeconds, sourceCounts } from '../../hardware/interrupt-counts.ts';
 import type { DisturbedPod } from '../../kube/node-topology.ts';
 import type { DisturbedVm } from '../../model/agent-status.ts';
+import { errorText } from '../../model/errors.ts';
+import { byText } from '../../model/lists.ts';
 import { COMPUTE } from '../../model/shapes.ts';
 import { everyTick } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import type { CpuOwner } from '../assignments/view.ts';
+import { readBounded } from '../files/bounded-file.ts';
 import { Guard, Listeners, type Services } from '../lifecycle/duty.ts';
-import { InterruptMeter, type MeterDeps } from './meter.ts';
+import { VmAccount } from './vm-account.ts';
+import { devicesOf, type Guest, handlerOf, type ReadingDeps, readVm } from './vm-reading.ts';
 
 /** Seconds between readings: one costs about 25 ms of a CPU on a machine with 256 CPUs. */
 const READ_SECONDS = 30;
 const PERCENT_STEPS = [50, 20, 10, 5, 2, 1];
+/** Maximum bytes: 4 MB with 256 CPUs and 1,500 interrupts. */
+const MAX_INTERRUPTS_BYTES = 32 * 1024 * 1024;
+const TOP_SOURCES = 5;
 
-export interface InterferenceDeps extends MeterDeps, Pick<Services, 'metrics'> {
+interface InterferenceDeps extends ReadingDeps, Pick<Services, 'metrics'> {
+  readonly sysfsRoot: string;
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
+  readonly guests: () => readonly Guest[];
+  /** Monotonic seconds. */
+  readonly nowSeconds: () => number;
+}
+
+/** A VM with CPUs of its own. Texts are '' while they are unknown. */
+interface MeasuredVm {
+  readonly name: Pick<DisturbedVm, 'namespace' | 'vmi' | 'podName' | 'podUID'>;
+  readonly account: VmAccount;
 }
 
 /**
  * Measures what ran on the CPUs of the VMs besides them, while there are VMs with CPUs of their own.
  *
- * Owner: this duty. Age: 30 s. End: the run's signal.
+ * Owner: this duty. Age: 30 s. End: the run's signal; an account's with the owner of the CPUs.
  */
 export class Interference {
   readonly #deps: InterferenceDeps;
-  readonly #meter: InterruptMeter;
   readonly #listeners = new Listeners();
+  /** By what begins a new account when it changes: the pod, its CPUs, and how the kernel counts. */
+  #vms: ReadonlyMap<string, MeasuredVm> = new Map();
+  /** What the kernel prints about a source, by its id. */
+  #sources: ReadonlyMap<string, string> = new Map();
+  #problems: readonly string[] = [];
   #disturbed: readonly DisturbedPod[] = [];
-  #endReadings: (() => void) | undefined;
 
   constructor(deps: InterferenceDeps) {
     this.#deps = deps;
-    this.#meter = new InterruptMeter(deps);
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { assignments } = this.#deps;
     const guard = new Guard();
     const read = guard.wrap(() => this.read());
     const follow = guard.wrap(() => {
       const hasVms = this.#owners().length > 0;
-      if (hasVms === (this.#endReadings !== undefined)) return;
-      this.#endReadings?.();
-      this.#endReadings = hasVms ? everyTick(READ_SECONDS, read) : undefined;
-      this.read();
+      if (hasVms !== this.#vms.size > 0) this.read();
     });
-    const end = assignments.subscribe(follow);
+    const ends = [this.#deps.assignments.subscribe(follow), everyTick(READ_SECONDS, read)];
     follow();
     try {
       await guard.until(signal);
     } finally {
-      end();
-      this.#endReadings?.();
-      this.#endReadings = undefined;
+      for (const end of ends) end();
     }
   }
 
@@ -61,46 +76,89 @@ export class Interference {
 
   readonly subscribe = this.#listeners.subscribe;
 
-  /** Reads once. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /** For display. It reads the devices of the most frequent interrupts from sysfs. */
+  vms(): DisturbedVm[] {
+    const vms = [...this.#vms.values()].map(({ name, account }) => {
+      const sources = account.topSources(TOP_SOURCES).map(({ id, count }) => {
+        const text = this.#sources.get(id) ?? '';
+        return { id, name: handlerOf(text), devices: devicesOf(this.#deps.sysfsRoot, text), count };
+      });
+      return { ...name, ...account.status(), sources };
+    });
+    return vms.sort(byText(({ namespace, vmi, podName }) => `${namespace} ${vmi} ${podName}`));
+  }
+
+  /** Reads once; nothing without VMs. */
   read(): void {
-    this.#meter.read(this.#owners());
+    this.#problems = [];
+    const owners = this.#owners();
+    this.#vms = owners.length === 0 ? new Map() : this.#measure(owners);
     this.#publish();
-    const disturbed = this.#meter.vms.flatMap(({ owner: { podUID, name }, account: { disturbance } }) => {
-      const percent = PERCENT_STEPS.find((step) => step <= (disturbance ?? 0) * 100);
-      return name === undefined || percent === undefined ? [] : [{ podUID, ...name, percent }];
+    const disturbed = [...this.#vms.values()].flatMap(({ name: { podUID, namespace, podName }, account }) => {
+      const percent = PERCENT_STEPS.find((step) => step <= (account.disturbance ?? 0) * 100);
+      return namespace === '' || percent === undefined ? [] : [{ podUID, namespace, podName, percent }];
     });
     const isChanged = JSON.stringify(disturbed) !== JSON.stringify(this.#disturbed);
     this.#disturbed = disturbed;
     if (isChanged) this.#listeners.notify();
   }
 
-  /** For display. */
-  vms(): DisturbedVm[] {
-    return this.#meter.status();
-  }
-
-  get problems(): readonly string[] {
-    return this.#meter.problems;
-  }
-
   #owners(): readonly CpuOwner[] {
     return this.#deps.assignments.view().assignments.filter(({ container }) => container === COMPUTE);
+  }
+
+  #measure(owners: readonly CpuOwner[]): ReadonlyMap<string, MeasuredVm> {
+    const at = this.#deps.nowSeconds();
+    const groups = owners.map(({ cpus }) => cpus);
+    const sources = ['interrupts', 'softirqs'].flatMap((file) => sourceCounts(this.#textOf(file), groups));
+    const seconds = interruptSeconds(this.#textOf('stat'), groups);
+    this.#sources = new Map(sources.map(({ id, text }) => [id, text]));
+    const guestOf = new Map(this.#deps.guests().map((guest) => [guest.uid, guest]));
+    const vms = owners.map(({ podUID, cpus, name }, i): [string, MeasuredVm] => {
+      const guest = guestOf.get(podUID);
+      const counts = sources.map(({ id, counts }) => [id, counts[i] ?? 0] as const).filter(([, count]) => count > 0);
+      const reading = { at, ...readVm(this.#deps, guest, seconds[i]), counts: new Map(counts) };
+      const key = [podUID, cpus, reading.quality].join(' ');
+      const account = this.#vms.get(key)?.account ?? new VmAccount(cpus, reading);
+      account.add(reading);
+      const { namespace, podName } = guest ?? name ?? { namespace: '', podName: '' };
+      return [key, { name: { namespace, vmi: guest?.vmi.name ?? '', podName, podUID }, account }];
+    });
+    return new Map(vms);
+  }
+
+  /** A file of procfs; '' if it cannot be read. */
+  #textOf(name: string): string {
+    const path = join(this.#deps.procRoot, name);
+    try {
+      const text = readBounded(path, MAX_INTERRUPTS_BYTES);
+      if (text !== '') return text;
+      this.#problems = [...this.#problems, `${path} is empty: the container runtime masks it`];
+    } catch (error) {
+      this.#problems = [...this.#problems, errorText(error)];
+    }
+    return '';
   }
 
   /** Replaces all values: those of VMs that have ended go with them. */
   #publish(): void {
     const { vmInterrupts, vmRunDelay, vmOwnThreads, vmStolenShare } = this.#deps.metrics;
     for (const metric of [vmInterrupts, vmRunDelay, vmOwnThreads, vmStolenShare]) metric.reset();
-    for (const { owner, guest, account } of this.#meter.vms) {
-      const namespace = guest?.launcher.namespace ?? owner.name?.namespace;
-      const name = guest?.launcher.vmi.name ?? owner.name?.podName;
-      if (namespace === undefined || name === undefined) continue;
-      const labels = { namespace, name };
-      const { interrupts, runDelay, nonVcpuTime } = account.totals;
-      if (interrupts !== undefined) vmInterrupts.inc(labels, interrupts);
-      if (runDelay !== undefined) vmRunDelay.inc(labels, runDelay);
-      if (nonVcpuTime !== undefined) vmOwnThreads.inc(labels, nonVcpuTime);
-      if (account.share !== undefined) vmStolenShare.set(labels, account.share);
+    for (const { name, account } of this.#vms.values()) {
+      if (name.namespace === '') continue;
+      const labels = { namespace: name.namespace, name: name.vmi || name.podName };
+      const { sinceStart, share } = account.status();
+      const values = [
+        [vmInterrupts, sinceStart.interrupts],
+        [vmRunDelay, sinceStart.runDelay],
+        [vmOwnThreads, sinceStart.own],
+        [vmStolenShare, share],
+      ] as const;
+      for (const [metric, value] of values) if (value !== null) metric.inc(labels, value);
     }
   }
 }

@@ -3,15 +3,12 @@ import { join } from 'node:path';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { errorText, PlumblineError } from '../../model/errors.ts';
 import type { KernelIo } from './knobs.ts';
-import type { Originals } from './originals.ts';
+import type { MoverDeps } from './mover.ts';
 
-export interface IrqbalanceDeps {
-  readonly files: Pick<KernelIo, 'list'>;
-  /** Directory of irqbalance's socket: /run/irqbalance of the host. */
-  readonly rundir: string;
-  readonly originals: Originals;
-  /** Monotonic seconds. */
-  readonly nowSeconds: () => number;
+export interface IrqbalanceDeps extends Pick<MoverDeps, 'originals' | 'nowSeconds'> {
+  readonly files: KernelIo;
+  /** Directory of its socket: /run/irqbalance of the host. */
+  readonly irqbalanceRundir: string;
 }
 
 const DEADLINE_MILLISECONDS = 2000;
@@ -59,29 +56,21 @@ export class Irqbalance {
   async reconcile(owned: CpuSet): Promise<void> {
     if (this.#isBusy) return;
     this.#isBusy = true;
-    const { rundir, nowSeconds } = this.#deps;
+    const { files, irqbalanceRundir, originals, nowSeconds } = this.#deps;
     try {
-      await this.#reconcile(owned);
+      const socket = files.list(irqbalanceRundir).find((name) => /^irqbalance\d+\.sock$/.test(name));
+      const isDue = socket !== this.#socket || !owned.equals(this.#owned) || nowSeconds() >= this.#checkAt;
+      this.#socket = socket;
+      this.#owned = owned;
+      if (socket !== undefined && isDue) await this.#exchange(socket, owned);
+      if (socket === undefined && owned.isEmpty) originals.change({ irqbalance: undefined });
       this.#problem = undefined;
     } catch (error) {
-      this.#problem = `irqbalance does not answer in ${rundir}: ${errorText(error)}`;
+      this.#problem = `irqbalance does not answer in ${irqbalanceRundir}: ${errorText(error)}`;
       this.#checkAt = nowSeconds() + CHECK_SECONDS;
     } finally {
       this.#isBusy = false;
     }
-  }
-
-  async #reconcile(owned: CpuSet): Promise<void> {
-    const { files, rundir, originals, nowSeconds } = this.#deps;
-    const socket = files.list(rundir).find((name) => /^irqbalance\d+\.sock$/.test(name));
-    const isSame = socket === this.#socket && owned.equals(this.#owned);
-    this.#socket = socket;
-    this.#owned = owned;
-    if (socket === undefined) {
-      if (owned.isEmpty && originals.value?.irqbalance !== undefined) originals.change({ irqbalance: undefined });
-      return;
-    }
-    if (!isSame || nowSeconds() >= this.#checkAt) await this.#exchange(socket, owned);
   }
 
   async #exchange(socket: string, owned: CpuSet): Promise<void> {
@@ -97,7 +86,7 @@ export class Irqbalance {
     const isOurs = saved !== undefined && (banned.equals(saved.sent) || (saved.socket === socket && this.isSettling));
     if (owned.isEmpty) {
       if (isOurs) await this.#ask(socket, 'settings cpus NULL');
-      if (saved !== undefined) originals.change({ irqbalance: undefined });
+      originals.change({ irqbalance: undefined });
       return;
     }
     const before = saved !== undefined && (saved.socket === socket || isOurs) ? saved.before : banned;
@@ -110,17 +99,15 @@ export class Irqbalance {
   }
 
   /** One command for each connection; irqbalance closes it after its answer. */
-  #ask(socket: string, command: string): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const stream = connect(join(this.#deps.rundir, socket));
-      let answer = '';
-      stream.setTimeout(DEADLINE_MILLISECONDS, () => stream.destroy(new Error('no answer in time')));
-      stream.setEncoding('utf8').on('data', (chunk: string) => {
-        answer += chunk;
-        if (answer.length > MAX_CHARACTERS) stream.destroy(new Error('its answer is too long'));
-      });
-      stream.once('error', reject).once('close', () => resolve(answer));
-      stream.once('connect', () => stream.write(command));
-    });
+  async #ask(socket: string, command: string): Promise<string> {
+    const stream = connect(join(this.#deps.irqbalanceRundir, socket)).setEncoding('utf8');
+    stream.setTimeout(DEADLINE_MILLISECONDS, () => stream.destroy(new Error('no answer in time')));
+    stream.write(command);
+    let answer = '';
+    for await (const chunk of stream) {
+      answer += String(chunk);
+      if (answer.length > MAX_CHARACTERS) throw new PlumblineError('irqbalance', 'its answer is too long');
+    }
+    return answer;
   }
 }

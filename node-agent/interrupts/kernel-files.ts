@@ -10,55 +10,53 @@ import {
   writeSync,
 } from 'node:fs';
 import { basename } from 'node:path';
-import { unlessMissing } from '../files/bounded-file.ts';
+import { readHead, unlessMissing } from '../files/bounded-file.ts';
+
+/** Error codes of a file that the kernel has removed, also under an open descriptor, and of one without a value. */
+const GONE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ESRCH', 'EIO', 'EINVAL', 'EACCES']);
+
+/** With any other error, such as EMFILE, nothing is known. */
+const unlessGone = <T>(work: () => T): T | undefined => unlessMissing(work, GONE);
 
 /** Maximum bytes of a mask: 8,192 CPUs as a list of every second one. */
 const MAX_BYTES = 64 * 1024;
-const OWNER_WRITES = 0o200;
-
-/** A file's text, and a number that differs for another file that later has the same path. */
-export interface KernelText {
-  readonly text: string;
-  readonly instance: number;
-}
+/** The kernel returns most other files as one record, which is shorter. */
+const MAX_RECORD_BYTES = 4096;
 
 /**
  * Small files of procfs and sysfs that are read again and again. A descriptor that stays open costs a tenth of opening the file,
  * and fails when the kernel has removed the file, so that another interrupt with the same number is noticed.
  *
- * Owner: one scan's knobs. Age: read at each call. End: `close`.
+ * Owner: the knobs. Age: read at each call. End: `close`.
  */
 export class KernelFiles {
   readonly #open = new Map<string, { readonly fd: number; readonly instance: number }>();
   readonly #buffer = Buffer.allocUnsafe(MAX_BYTES);
   #instances = 0;
 
-  /** Undefined if there is no such file, or it has no value. @throws a system error, such as EMFILE */
-  read(path: string): KernelText | undefined {
+  /**
+   * Undefined if there is no such file, or it has no value. `instance` differs for another file that later has the path.
+   * @throws a system error, such as EMFILE
+   */
+  read(path: string): { readonly text: string; readonly instance: number } | undefined {
     const opened = this.#open.get(path);
-    const again = opened && this.#readFrom(opened.fd);
-    if (opened !== undefined && again !== undefined) return { text: again, instance: opened.instance };
+    const text = opened && this.#readFrom(opened.fd);
+    if (opened !== undefined && text !== undefined) return { text, instance: opened.instance };
     this.close(path);
     const fd = unlessGone(() => openSync(path, constants.O_RDONLY));
     if (fd === undefined) return undefined;
-    const text = this.#readFrom(fd);
-    if (text === undefined) {
-      closeSync(fd);
-      return undefined;
-    }
-    const instance = ++this.#instances;
-    this.#open.set(path, { fd, instance });
-    return { text, instance };
+    this.#open.set(path, { fd, instance: ++this.#instances });
+    const first = this.#readFrom(fd);
+    if (first === undefined) this.close(path);
+    return first === undefined ? undefined : { text: first, instance: this.#instances };
   }
 
-  /** Without keeping it open. */
-  readOnce(path: string): string | undefined {
-    const text = this.read(path)?.text;
-    this.close(path);
-    return text?.trim();
+  /** Without keeping it open, and without the line end. */
+  readOnce(path: string, maxBytes = MAX_RECORD_BYTES): string | undefined {
+    return unlessGone(() => readHead(path, maxBytes).trim());
   }
 
-  /** @param inode of `inode`: not written if another file has the path now @throws a system error: EPERM, EIO, EINVAL, ENOSPC, … */
+  /** @param inode of `stat`: not written if another file has the path now @throws a system error: EPERM, EIO, EINVAL, ENOSPC, … */
   write(path: string, text: string, inode?: number): void {
     const fd = openSync(path, constants.O_WRONLY);
     try {
@@ -70,22 +68,14 @@ export class KernelFiles {
     }
   }
 
-  /** Whether its owner may write it: the kernel marks masks that it manages itself. */
-  isWritable(path: string): boolean {
-    return ((unlessMissing(() => statSync(path, { throwIfNoEntry: false }))?.mode ?? 0) & OWNER_WRITES) !== 0;
+  /** Undefined if there is no such file. */
+  stat(path: string): { readonly ino: number; readonly mode: number } | undefined {
+    return unlessGone(() => statSync(path));
   }
 
   /** The names in a directory; empty if there is none. */
   list(path: string): string[] {
     return unlessGone(() => readdirSync(path)) ?? [];
-  }
-
-  /** The number of the file that has the path now, in its file system; closes an open one that was renamed. */
-  inode(path: string): number | undefined {
-    const opened = this.#open.get(path);
-    const inode = unlessGone(() => statSync(path).ino);
-    if (opened !== undefined && fstatSync(opened.fd).ino !== inode) this.close(path);
-    return inode;
   }
 
   /** The last part of what a link names; undefined if there is no such link. */
@@ -95,29 +85,15 @@ export class KernelFiles {
 
   close(path: string): void {
     const opened = this.#open.get(path);
-    if (opened === undefined) return;
-    closeSync(opened.fd);
+    if (opened !== undefined) closeSync(opened.fd);
     this.#open.delete(path);
   }
 
   closeAll(): void {
-    for (const path of [...this.#open.keys()]) this.close(path);
+    for (const path of this.#open.keys()) this.close(path);
   }
 
   #readFrom(fd: number): string | undefined {
     return unlessGone(() => this.#buffer.toString('latin1', 0, readSync(fd, this.#buffer, 0, MAX_BYTES, 0)));
-  }
-}
-
-/** Error codes of a file that the kernel has removed, also under an open descriptor, and of one without a value. */
-const GONE: ReadonlySet<string> = new Set(['ENOENT', 'ENOTDIR', 'ENODEV', 'ENXIO', 'ESRCH', 'EIO', 'EINVAL', 'EACCES']);
-
-/** @throws any other system error: with EMFILE nothing is known */
-function unlessGone<T>(work: () => T): T | undefined {
-  try {
-    return work();
-  } catch (error) {
-    if (GONE.has((error as NodeJS.ErrnoException).code ?? '')) return undefined;
-    throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { KernelIo, KnobKind } from './knobs.ts';
+import type { KnobDeps, KnobKind } from './knobs.ts';
 
 /** Another program that decides where work of the kernel runs. */
 export interface Manager {
@@ -9,9 +9,7 @@ export interface Manager {
   readonly kinds: readonly KnobKind[];
 }
 
-export interface ManagersDeps {
-  readonly files: KernelIo;
-  readonly procRoot: string;
+export interface ManagersDeps extends Pick<KnobDeps, 'files' | 'procRoot'> {
   /** The host's /etc. */
   readonly etcRoot: string;
 }
@@ -24,26 +22,30 @@ export const IRQBALANCE = 'irqbalance';
 /** A process name has 15 characters: nri-resource-policy-balloons and -topology-aware. */
 const NRI_POLICY = 'nri-resource-po';
 
+const WORDS: Partial<Record<KnobKind, string>> = {
+  irq: 'interrupts',
+  default: 'the mask of new interrupts',
+  kthread: 'kernel threads',
+};
+
 /** Reads files and the names of all processes: a tenth of a second on a large machine. */
 export function findManagers({ files, procRoot, etcRoot }: ManagersDeps): Manager[] {
-  const managers: Manager[] = [];
   const profile = files.readOnce(join(etcRoot, 'tuned/active_profile')) ?? '';
-  if (ISOLATING_PROFILE.test(profile)) {
-    const leaves = 'interrupts, the mask of new interrupts, kernel threads';
-    managers.push({ name: `tuned (${profile})`, leaves, kinds: ['irq', 'default', 'kthread'] });
-  }
-  if (PERFORMANCE_PROFILE.test(profile)) {
-    const leaves = 'the mask of new interrupts, kernel threads';
-    managers.push({ name: `PerformanceProfile (${profile})`, leaves, kinds: ['default', 'kthread'] });
-  } else if (files.readOnce(join(etcRoot, 'sysconfig/orig_irq_banned_cpus')) !== undefined) {
-    const name = 'CRI-O (irq-load-balancing.crio.io)';
-    managers.push({ name, leaves: 'the mask of new interrupts', kinds: ['default'] });
-  }
+  const isPerformance = PERFORMANCE_PROFILE.test(profile);
+  const isCrio = !isPerformance && files.readOnce(join(etcRoot, 'sysconfig/orig_irq_banned_cpus')) !== undefined;
   const pids = files.list(procRoot).filter((name) => /^\d+$/.test(name));
   const names = new Set(pids.map((pid) => files.readOnce(join(procRoot, pid, 'comm'))));
-  if (names.has(NRI_POLICY)) managers.push({ name: 'nri-plugins', leaves: 'interrupts', kinds: ['irq'] });
-  if (names.has(IRQBALANCE)) {
-    managers.push({ name: IRQBALANCE, leaves: 'interrupts on CPUs without an owner', kinds: [] });
-  }
-  return managers;
+  const managers: (Omit<Manager, 'leaves'> & { readonly isPresent: boolean })[] = [
+    { name: `tuned (${profile})`, isPresent: ISOLATING_PROFILE.test(profile), kinds: ['irq', 'default', 'kthread'] },
+    { name: `PerformanceProfile (${profile})`, isPresent: isPerformance, kinds: ['default', 'kthread'] },
+    { name: 'CRI-O (irq-load-balancing.crio.io)', isPresent: isCrio, kinds: ['default'] },
+    { name: 'nri-plugins', isPresent: names.has(NRI_POLICY), kinds: ['irq'] },
+    { name: IRQBALANCE, isPresent: names.has(IRQBALANCE), kinds: [] },
+  ];
+  return managers
+    .filter(({ isPresent }) => isPresent)
+    .map(({ name, kinds }) => {
+      const leaves = kinds.map((kind) => WORDS[kind]).join(', ') || 'interrupts on CPUs without an owner';
+      return { name, leaves, kinds };
+    });
 }

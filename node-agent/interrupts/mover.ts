@@ -1,17 +1,30 @@
+import { nodeTarget } from '../../kube/events.ts';
 import type { MovedItem } from '../../model/agent-status.ts';
-import type { CpuSet } from '../../model/cpu-set.ts';
-import type { AgentMetrics } from '../telemetry/metrics.ts';
-import { type Cpus, desiredCpus, sharedCpus } from './desired.ts';
-import { errorCode, isRpsKey, type Knob, type KnobKind } from './knobs.ts';
-import type { Originals, SavedKnob } from './originals.ts';
+import { CpuSet } from '../../model/cpu-set.ts';
+import type { Host } from '../../model/host.ts';
+import type { Services } from '../lifecycle/duty.ts';
+import { isRpsKey, type Knob, type KnobKind } from './knobs.ts';
+import { clearedCpus, type Originals, type SavedKnob } from './originals.ts';
 
-export interface MoverDeps {
+/** The CPUs of the machine, as far as they decide where the kernel's work may run. */
+export interface Cpus {
+  readonly online: CpuSet;
+  /** Owned by containers, or about to be. */
+  readonly owned: CpuSet;
+  /** CPUs without an owner that other work should leave alone: those of poll mode drivers, and of isolcpus. */
+  readonly quiet: CpuSet;
+  readonly cells: Host['cells'];
+  /** CPUs of isolated cpuset partitions, which the kernel leaves out of kernel threads' CPUs. */
+  readonly partitions: CpuSet;
+}
+
+const NONE = CpuSet.EMPTY;
+export const NO_CPUS: Cpus = { online: NONE, owned: NONE, quiet: NONE, cells: [], partitions: NONE };
+
+export interface MoverDeps extends Pick<Services, 'nodeName' | 'events' | 'metrics'> {
   readonly originals: Originals;
-  readonly metrics: AgentMetrics;
   /** Monotonic seconds. */
   readonly nowSeconds: () => number;
-  /** Called when another process keeps setting a knob. */
-  readonly onForeign: (knob: Knob) => void;
 }
 
 /** Seconds until a write that the kernel refused is tried again. */
@@ -31,6 +44,7 @@ const MANAGED: ReadonlySet<string> = new Set(['EPERM', 'EIO']);
 /** What is known about one knob. Owner: the mover. Age: the last pass. End: when the knob is gone. */
 interface Entry {
   knob: Knob;
+  current: CpuSet;
   original: CpuSet;
   /** What the agent set, as read back; undefined while the knob has its original. */
   written?: CpuSet | undefined;
@@ -41,158 +55,144 @@ interface Entry {
   /** The kernel's error of the last write. */
   refused?: string | undefined;
   /** Monotonic seconds: when to try again, the last foreign write, and until when another process has the knob. */
-  retryAt: number;
-  displacedAt: number;
-  foreignUntil: number;
-}
-
-export interface PassOptions {
-  /** Kinds that another program manages: they get their originals back. */
-  readonly leave: ReadonlySet<KnobKind>;
-  /** Whether values that others changed do not count as a foreign writer: after hotplug, or while irqbalance settles. */
-  readonly isExpected: boolean;
-  /** Changes nothing: `items` are what a pass would do. */
-  readonly isDryRun: boolean;
+  retryAt?: number;
+  displacedAt?: number;
+  foreignUntil?: number;
 }
 
 /**
  * Keeps work of the kernel off owned CPUs. Each value is computed from the saved original and the owners, never from the
  * current value, so that with fewer owners it widens again; without owners all originals are back.
  *
- * Owner: the duty. Age: the last pass. End: an entry's with its knob.
+ * Owner: the duty. Age: the last `update`. End: an entry's with its knob.
  */
 export class Mover {
   readonly #deps: MoverDeps;
+  #cpus = NO_CPUS;
   #entries: ReadonlyMap<string, Entry> = new Map();
 
   constructor(deps: MoverDeps) {
     this.#deps = deps;
   }
 
-  /** @returns the number of values written */
-  pass(knobs: readonly Knob[], cpus: Cpus, { leave, isExpected, isDryRun }: PassOptions): number {
+  /**
+   * Reads all knobs, and computes what they should have. @param leave kinds that another program manages: they get their
+   * originals back @param isExpected whether values that others changed do not count as a foreign writer
+   */
+  update(knobs: readonly Knob[], cpus: Cpus, leave: ReadonlySet<KnobKind>, isExpected: boolean): void {
+    this.#cpus = cpus;
     const entries = new Map<string, Entry>();
-    for (const knob of knobs) entries.set(knob.key, this.#entryOf(knob, cpus, isExpected, entries));
-    this.#entries = entries;
-    for (const entry of entries.values()) {
-      const { knob, original } = entry;
-      const value = leave.has(knob.kind) ? original : desiredCpus(knob, original, cpus);
-      entry.desired = this.#isForeign(entry) ? undefined : value;
+    for (const knob of knobs) {
+      const current = knob.read();
+      if (current === undefined) continue;
+      const entry = this.#entryOf(knob, current, isExpected);
+      const desired = leave.has(knob.kind) ? entry.original : desiredCpus(knob, entry.original, cpus);
+      entry.desired = this.#isForeign(entry) ? undefined : desired;
+      entries.set(knob.key, entry);
     }
-    if (isDryRun) return 0;
-    const due = [...entries.values()].filter((entry) => this.#isDue(entry));
-    this.#save(due);
+    this.#entries = entries;
+  }
+
+  /** @returns the number of values written */
+  apply(): number {
+    const due = this.#due();
+    this.#save(new Set(due));
     // Without a saved original, a change could not be undone.
     if (this.#deps.originals.problem !== undefined) return 0;
-    const written = due.filter((entry) => this.#set(entry, cpus));
-    if (due.length > 0) this.#save([]);
+    const written = due.filter((entry) => this.#set(entry));
+    if (due.length > 0) this.#save(new Set());
     return written.length;
   }
 
   /** What is still on the CPUs, and could be moved in a moment: the kernel was busy. */
   staying(cpus: CpuSet): string[] {
-    const due = [...this.#entries.values()].filter((entry) => this.#isDue(entry));
-    const here = due.filter(({ knob, refused = '' }) => TRANSIENT.has(refused) && knob.current.intersects(cpus));
-    return here.map(({ knob, refused }) => `${knob.name} (${refused})`);
+    const busy = this.#due().filter(({ current, refused = '' }) => TRANSIENT.has(refused) && current.intersects(cpus));
+    return busy.map(({ knob, refused }) => `${knob.name} (${refused})`);
   }
 
-  /** What has been moved or should be, by kind and name. */
+  /** What has been moved or should be. */
   items(): MovedItem[] {
     return [...this.#entries.values()].flatMap((entry) => {
       const state = this.#stateOf(entry);
       if (state === undefined) return [];
-      const { knob, original, desired, refused } = entry;
-      const { kind, name, current } = knob;
-      const texts = { original: original.toString(), desired: desired?.toString() ?? null, actual: current.toString() };
-      return [{ kind, name, ...texts, state, error: state === 'refused' ? (refused ?? null) : null }];
+      const { knob, current, desired, refused = null } = entry;
+      const cpus = { original: String(entry.original), desired: desired?.toString() ?? null, actual: String(current) };
+      return [{ kind: knob.kind, name: knob.name, ...cpus, state, error: state === 'refused' ? refused : null }];
     });
   }
 
-  #isForeign({ foreignUntil }: Entry): boolean {
+  #entryOf(knob: Knob, current: CpuSet, isExpected: boolean): Entry {
+    const saved = this.#deps.originals.value?.knobs;
+    const before = this.#entries.get(knob.key);
+    const isSame = before !== undefined && before.knob.instance === knob.instance;
+    // Where the same number serves another request, what the driver set is the original.
+    const own = before === undefined || isSame ? saved?.get(knob.key) : undefined;
+    const parent = isSame ? undefined : saved?.get(knob.inheritsFrom ?? '');
+    const entry = { ...(isSame ? before : {}), knob, current, original: current, written: undefined };
+    for (const source of [own, parent]) {
+      const written = source?.written.find((value) => this.#hasValue(entry, value, isSame && isExpected));
+      if (source !== undefined && written !== undefined) return { ...entry, original: source.original, written };
+    }
+    if (own === undefined) return entry;
+    const isForeign = isSame && !isExpected && current.intersects(this.#cpus.owned);
+    const changed = { ...entry, target: undefined, ...(isForeign && this.#displaced(entry)) };
+    // Only what the agent cleared is its own there: CRI-O and tuned change other bits.
+    if (knob.kind === 'default') return { ...changed, original: current.union(clearedCpus(own)), written: current };
+    return changed;
+  }
+
+  /** Counts a foreign write: after the second one, the knob is left to that process. */
+  #displaced({ knob: { kind, name }, displacedAt = Number.NEGATIVE_INFINITY }: Entry): Partial<Entry> {
+    const { nodeName, events, metrics, nowSeconds } = this.#deps;
+    metrics.interruptsDisplaced.inc({ kind });
+    const now = nowSeconds();
+    if (now - displacedAt > REPEAT_SECONDS) return { displacedAt: now };
+    const message = `another process keeps moving ${kind} ${name} to owned CPUs; the agent leaves it alone for ten minutes`;
+    events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InterruptsContended', message });
+    return { displacedAt: now, foreignUntil: now + HANDS_OFF_SECONDS };
+  }
+
+  #isForeign({ foreignUntil = 0 }: Entry): boolean {
     return foreignUntil > this.#deps.nowSeconds();
   }
 
-  #entryOf(knob: Knob, cpus: Cpus, isExpected: boolean, parents: ReadonlyMap<string, Entry>): Entry {
-    const entry = this.#entries.get(knob.key);
-    const { current, kind } = knob;
-    if (entry === undefined) return this.#first(knob, cpus, parents);
-    // The same number serves another request: what the driver set is the original.
-    if (entry.knob.instance !== knob.instance) return inherited(knob, cpus, parents);
-    entry.knob = knob;
-    if (entry.written === undefined) {
-      entry.original = current;
-      return entry;
-    }
-    if (isValue(knob, entry.written, cpus, isExpected)) return entry;
-    const isDefault = kind === 'default';
-    // Only what the agent cleared is its own there: CRI-O and tuned change other bits.
-    entry.original = isDefault ? current.union(entry.original.minus(entry.written)) : current;
-    entry.written = isDefault ? current : undefined;
-    entry.target = undefined;
-    if (!isExpected && current.intersects(cpus.owned)) this.#displaced(entry);
-    return entry;
-  }
-
-  #displaced(entry: Entry): void {
-    const { metrics, nowSeconds, onForeign } = this.#deps;
-    metrics.interruptsDisplaced.inc({ kind: entry.knob.kind });
-    if (nowSeconds() - entry.displacedAt <= REPEAT_SECONDS) {
-      entry.foreignUntil = nowSeconds() + HANDS_OFF_SECONDS;
-      onForeign(entry.knob);
-    }
-    entry.displacedAt = nowSeconds();
-  }
-
-  /** A knob that this agent has not seen: an earlier one may have set it. */
-  #first(knob: Knob, cpus: Cpus, parents: ReadonlyMap<string, Entry>): Entry {
-    const { current, kind, key } = knob;
-    const saved = this.#deps.originals.value?.knobs.get(key);
-    const written = saved?.written.find((value) => isValue(knob, value, cpus, false));
-    if (saved !== undefined && written !== undefined) return { ...newEntry(knob, saved.original), written };
-    if (saved !== undefined && kind === 'default') {
-      const cleared = saved.original.minus(saved.written.at(-1) ?? saved.original);
-      return { ...newEntry(knob, current.union(cleared)), written: current };
-    }
-    return inherited(knob, cpus, parents);
-  }
-
-  #isDue({ desired, written, target, original, retryAt }: Entry): boolean {
-    if (desired === undefined || retryAt > this.#deps.nowSeconds()) return false;
-    return !desired.equals(target ?? written ?? original);
+  #due(): Entry[] {
+    const now = this.#deps.nowSeconds();
+    return [...this.#entries.values()].filter(({ desired, written, target, original, retryAt = 0 }) => {
+      return retryAt <= now && desired?.equals(target ?? written ?? original) === false;
+    });
   }
 
   /** @param due entries that are about to be written */
-  #save(due: readonly Entry[]): void {
-    const planned = new Map(due.map((entry) => [entry.knob.key, entry.desired]));
-    const saved = [...this.#entries.values()].flatMap(({ knob: { key }, original, written }): [string, SavedKnob][] => {
-      const values = [written, planned.get(key)].filter((cpus) => cpus !== undefined);
-      return values.length === 0 ? [] : [[key, { key, original, written: values }]];
-    });
+  #save(due: ReadonlySet<Entry>): void {
     const { originals } = this.#deps;
-    const away = [...(originals.value?.knobs ?? [])].filter(([key]) => isRpsKey(key) && !this.#entries.has(key));
-    originals.change({ knobs: new Map([...away.slice(-MAX_AWAY), ...saved]) });
+    const saved = [...this.#entries.values()].flatMap((entry): SavedKnob[] => {
+      const values = [entry.written, due.has(entry) ? entry.desired : undefined];
+      const written = values.filter((cpus) => cpus !== undefined);
+      return written.length === 0 ? [] : [{ key: entry.knob.key, original: entry.original, written }];
+    });
+    const before = [...(originals.value?.knobs.values() ?? [])];
+    const away = before.filter(({ key }) => isRpsKey(key) && !this.#entries.has(key)).slice(-MAX_AWAY);
+    originals.change({ knobs: new Map([...away, ...saved].map((knob) => [knob.key, knob])) });
   }
 
   /** @returns whether the kernel accepted it */
-  #set(entry: Entry, cpus: Cpus): boolean {
+  #set(entry: Entry): boolean {
     const { knob, desired, original } = entry;
     if (desired === undefined) return false;
     const isRestored = desired.equals(original);
-    let value = desired;
-    let error = attempt(knob, value);
+    const error = attempt(knob, desired);
     // The kernel puts an interrupt on the CPU with the most vectors left; other NUMA nodes may have some.
-    if (error === NO_VECTOR && !isRestored) {
-      value = sharedCpus(cpus, undefined);
-      error = attempt(knob, value);
-    }
-    entry.refused = error;
-    this.#deps.metrics.interruptWrites.inc({ kind: knob.kind, outcome: error ?? 'written' });
-    if (error !== undefined) {
-      entry.retryAt = this.#deps.nowSeconds() + (TRANSIENT.has(error) ? 0 : RETRY_SECONDS);
+    const fallback = error === NO_VECTOR && !isRestored ? sharedCpus(this.#cpus, undefined) : undefined;
+    const value = fallback ?? desired;
+    entry.refused = fallback === undefined ? error : attempt(knob, fallback);
+    this.#deps.metrics.interruptWrites.inc({ kind: knob.kind, outcome: entry.refused ?? 'written' });
+    if (entry.refused !== undefined) {
+      entry.retryAt = this.#deps.nowSeconds() + (TRANSIENT.has(entry.refused) ? 0 : RETRY_SECONDS);
       return false;
     }
-    entry.knob = { ...knob, current: knob.read() ?? value };
-    const accepted = isValue(entry.knob, value, cpus, false) ? value : entry.knob.current;
+    entry.current = knob.read() ?? value;
+    const accepted = this.#hasValue(entry, value) ? value : entry.current;
     entry.written = isRestored ? undefined : accepted;
     entry.target = isRestored ? undefined : desired;
     return true;
@@ -202,46 +202,51 @@ export class Mover {
   #stateOf(entry: Entry): MovedItem['state'] | undefined {
     const { knob, original, written, desired, refused } = entry;
     if (this.#isForeign(entry)) return 'foreign';
-    if (written !== undefined) {
-      const effective = knob.effective();
-      return effective === undefined || effective.isSubsetOf(written) ? 'moved' : 'pending';
-    }
+    if (written !== undefined) return knob.effective?.()?.isSubsetOf(written) === false ? 'pending' : 'moved';
     if (desired?.equals(original) === true) return undefined;
-    const isManaged = knob.kind === 'irq' && MANAGED.has(refused ?? '');
-    if (isManaged || !knob.isSettable()) return 'managed';
+    if (knob.isManaged || (knob.kind === 'irq' && MANAGED.has(refused ?? ''))) return 'managed';
     return refused !== undefined || desired === undefined ? 'refused' : 'planned';
+  }
+
+  /**
+   * Whether a knob has a value. The CPUs of a thread are without those that are offline or in a partition, and return
+   * with them. @param isChanging whether CPUs go or come at this moment
+   */
+  #hasValue({ knob, current }: Pick<Entry, 'knob' | 'current'>, value: CpuSet, isChanging = false): boolean {
+    if (current.equals(value)) return true;
+    if (knob.kind !== 'kthread') return false;
+    const { online, partitions } = this.#cpus;
+    return current.equals(value.intersect(online).minus(partitions)) || (isChanging && current.isSubsetOf(value));
   }
 }
 
+/** The nearest CPUs without an owner: those of the NUMA node, else of all. Empty if every CPU has an owner. */
+export function sharedCpus({ online, owned, quiet, cells }: Cpus, cell: number | undefined): CpuSet {
+  const free = online.minus(owned);
+  const shared = free.minus(quiet).isEmpty ? free : free.minus(quiet);
+  const near = cells.find(({ id }) => id === cell)?.cpus.intersect(shared);
+  return near === undefined || near.isEmpty ? shared : near;
+}
+
 /**
- * Whether a knob has a value. The CPUs of a thread are without those that are offline or in a partition, and return with
- * them. @param isChanging whether CPUs go or come at this moment
+ * The value of a knob, from its original and the owners alone, so that it widens again with each release. Undefined if
+ * no CPU is left: the kernel's work must run somewhere.
  */
-function isValue({ kind, current }: Knob, value: CpuSet, { online, partitions }: Cpus, isChanging: boolean): boolean {
-  if (current.equals(value)) return true;
-  if (kind !== 'kthread') return false;
-  return current.equals(value.intersect(online).minus(partitions)) || (isChanging && current.isSubsetOf(value));
+function desiredCpus({ cell, isOfVm }: Knob, original: CpuSet, cpus: Cpus): CpuSet | undefined {
+  if (cpus.owned.isEmpty) return original;
+  const rest = original.minus(cpus.owned);
+  if (!isOfVm && (rest.equals(original) || rest.intersects(cpus.online))) return rest;
+  const shared = sharedCpus(cpus, cell);
+  return shared.isEmpty ? undefined : shared;
 }
 
 /** @returns the code of the kernel's error, or why nothing was written */
 function attempt(knob: Knob, value: CpuSet): string | undefined {
-  if (!knob.isSettable()) return 'EPERM';
+  if (knob.isManaged) return 'EPERM';
   try {
     knob.write(value);
     return undefined;
   } catch (error) {
-    return errorCode(error);
+    return (error as NodeJS.ErrnoException).code ?? 'unknown';
   }
-}
-
-/** A new knob. With the value of its parent it also has the original of that. */
-function inherited(knob: Knob, cpus: Cpus, parents: ReadonlyMap<string, Entry>): Entry {
-  const parent = parents.get(knob.inheritsFrom ?? '');
-  if (parent?.written === undefined || !isValue(knob, parent.written, cpus, false)) return newEntry(knob, knob.current);
-  return { ...newEntry(knob, parent.original), written: parent.written };
-}
-
-function newEntry(knob: Knob, original: CpuSet): Entry {
-  const never = Number.NEGATIVE_INFINITY;
-  return { knob, original, retryAt: never, displacedAt: never, foreignUntil: never };
 }

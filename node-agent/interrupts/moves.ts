@@ -1,42 +1,22 @@
-import { nodeTarget } from '../../kube/events.ts';
 import type { InterferenceStatus } from '../../model/agent-status.ts';
 import { CpuSet, unionOf } from '../../model/cpu-set.ts';
 import { few, PlumblineError } from '../../model/errors.ts';
-import type { Host } from '../../model/host.ts';
 import { ProblemLog } from '../../runtime/problem-log.ts';
 import { sleep } from '../../runtime/time.ts';
 import type { Assignments } from '../assignments/assignments.ts';
 import { Guard, type Services } from '../lifecycle/duty.ts';
 import type { AgentMessages } from '../telemetry/log-messages.ts';
-import { type Cpus, sharedCpus } from './desired.ts';
-import type { Irqbalance } from './irqbalance.ts';
-import {
-  defaultAffinityKnobs,
-  IrqKnobs,
-  type Knob,
-  type KnobDeps,
-  type KnobKind,
-  KthreadKnobs,
-  partitionCpus,
-  RpsKnobs,
-  workqueueKnobs,
-} from './knobs.ts';
+import { Irqbalance, type IrqbalanceDeps } from './irqbalance.ts';
+import { type KnobDeps, KnobFinder, partitionCpus } from './knobs.ts';
 import { findManagers, IRQBALANCE, type Manager, type ManagersDeps } from './managers.ts';
-import { Mover } from './mover.ts';
-import type { Originals } from './originals.ts';
+import { type Cpus, Mover, type MoverDeps, NO_CPUS, sharedCpus } from './mover.ts';
+import { clearedCpus } from './originals.ts';
 
-interface InterruptMovesDeps extends KnobDeps, ManagersDeps, Omit<Services, 'client'> {
+interface InterruptMovesDeps extends KnobDeps, ManagersDeps, MoverDeps, IrqbalanceDeps, Pick<Services, 'log'> {
   /** Whether to move work; otherwise what an earlier agent moved is moved back. */
   readonly isMoving: boolean;
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
-  readonly originals: Originals;
-  readonly irqbalance: Irqbalance;
-  readonly online: () => CpuSet;
-  readonly cells: () => Host['cells'];
-  /** CPUs of poll mode drivers and of isolcpus. */
-  readonly quiet: () => CpuSet;
-  /** Monotonic seconds. */
-  readonly nowSeconds: () => number;
+  readonly cpus: () => Pick<Cpus, 'online' | 'quiet' | 'cells'>;
 }
 
 /** No event reports that a driver has set a mask. */
@@ -44,7 +24,6 @@ const POLL_SECONDS = 1.5;
 /** Seconds between searches for queues and kernel threads. */
 const SEARCH_SECONDS = 10;
 const MANAGERS_SECONDS = 600;
-const METRICS_SECONDS = 30;
 /** Seconds for which CPUs stay clear after a release, and before the view shows the owner that they were vacated for. */
 const CLEAR_SECONDS = 5;
 /** Seconds after hotplug in which drivers set their masks again. */
@@ -64,30 +43,26 @@ const MAX_NAME_CHARACTERS = 40;
 export class InterruptMoves {
   readonly #deps: InterruptMovesDeps;
   readonly #mover: Mover;
-  readonly #irqs: IrqKnobs;
-  readonly #rps: RpsKnobs;
-  readonly #kthreads: KthreadKnobs;
+  readonly #finder: KnobFinder;
+  readonly #irqbalance: Irqbalance;
   readonly #problemLog: ProblemLog<AgentMessages>;
-  #searched: readonly Knob[] = [];
+  /** As of the last pass; those that are kept clear count as owned. */
+  #cpus = NO_CPUS;
+  #ownedInView = CpuSet.EMPTY;
+  #clear: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
   #searchAt = 0;
   #managers: readonly Manager[] = [];
   #managersAt = 0;
-  #metricsAt = 0;
-  #online: CpuSet | undefined;
   #expectedUntil = 0;
-  #avoided = CpuSet.EMPTY;
-  #ownedInView = CpuSet.EMPTY;
-  #clear: readonly { readonly cpus: CpuSet; readonly until: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** Of the current run; undefined outside of it. */
   #guard: Guard | undefined;
 
   constructor(deps: InterruptMovesDeps) {
     this.#deps = deps;
-    this.#mover = new Mover({ ...deps, onForeign: (knob) => this.#foreign(knob) });
-    this.#irqs = new IrqKnobs(deps);
-    this.#rps = new RpsKnobs(deps);
-    this.#kthreads = new KthreadKnobs(deps);
+    this.#mover = new Mover(deps);
+    this.#finder = new KnobFinder(deps);
+    this.#irqbalance = new Irqbalance(deps);
     this.#problemLog = new ProblemLog(deps.log);
   }
 
@@ -129,12 +104,12 @@ export class InterruptMoves {
 
   /** For display. If nothing is moved, it reads what would be. */
   readonly status = (): Pick<InterferenceStatus, 'mode' | 'items' | 'managers' | 'problems'> => {
-    const { isMoving, files } = this.#deps;
+    const { isMoving, assignments, originals, files } = this.#deps;
     if (!isMoving) {
-      const cpus = this.#cpus(this.#deps.assignments.view().owned);
-      const options = { leave: this.#findManagers(), isExpected: true, isDryRun: true };
-      this.#mover.pass(this.#withInterrupts(this.#search()), cpus, options);
-      files.closeAll();
+      this.#searchAt = 0;
+      this.#update(assignments.view().owned);
+      // A descriptor shows whether an interrupt is still the one whose original is saved.
+      if (originals.isEmpty) files.closeAll();
     }
     return {
       mode: isMoving ? 'move' : 'measure',
@@ -147,15 +122,9 @@ export class InterruptMoves {
   #passAndPlan(guard: Guard): void {
     if (this.#guard !== guard) return;
     clearTimeout(this.#timer);
-    this.#pass();
-    const { originals, isMoving, files } = this.#deps;
-    // Without owners, and with every original back, nothing has to be read.
-    if (originals.isEmpty && (!isMoving || this.#avoided.isEmpty)) files.closeAll();
-    else
-      this.#timer = setTimeout(
-        guard.wrap(() => this.#passAndPlan(guard)),
-        POLL_SECONDS * 1000,
-      );
+    const pass = guard.wrap(() => this.#passAndPlan(guard));
+    if (this.#pass()) this.#timer = setTimeout(pass, POLL_SECONDS * 1000);
+    else this.#deps.files.closeAll();
   }
 
   /** A failure restarts the duty, and does not count as vacated. */
@@ -168,54 +137,49 @@ export class InterruptMoves {
     }
   }
 
-  #pass(): void {
-    const { isMoving, originals, irqbalance, nowSeconds, log } = this.#deps;
+  /** @returns whether there is more to do: without owners, and with every original back, nothing has to be read */
+  #pass(): boolean {
+    const { isMoving, originals, metrics, log } = this.#deps;
+    // What an earlier agent moved is not known yet.
+    if (originals.mode === 'unread') return true;
     const avoided = isMoving ? this.#toAvoid() : CpuSet.EMPTY;
-    const isNew = !avoided.equals(this.#avoided);
-    this.#avoided = avoided;
-    if (avoided.isEmpty && originals.isEmpty) return;
-    const cpus = this.#cpus(avoided);
-    if (isNew || nowSeconds() >= this.#searchAt) this.#searched = this.#search();
-    else this.#searched = this.#searched.flatMap(readAgain);
-    const isExpected = nowSeconds() < this.#expectedUntil || irqbalance.isSettling;
-    const all = this.#withInterrupts(this.#searched);
-    const written = this.#mover.pass(all, cpus, { leave: this.#findManagers(), isExpected, isDryRun: false });
+    if (avoided.isEmpty && originals.isEmpty) {
+      this.#cpus = NO_CPUS;
+      return false;
+    }
+    const hasSearched = this.#update(avoided);
+    const written = this.#mover.apply();
     if (written > 0) log.info({ avoided, written }, 'moved work of the kernel');
     // CRI-O and tuned tell irqbalance themselves what to leave out.
     const isLeft = this.#managers.some(({ kinds }) => kinds.includes('default'));
-    void irqbalance.reconcile(isLeft ? CpuSet.EMPTY : avoided);
-    this.#report();
+    void this.#irqbalance.reconcile(isLeft ? CpuSet.EMPTY : avoided);
+    const problems = this.#problems();
+    if (problems.length === 0) this.#problemLog.recovered();
+    else this.#problemLog.failed(problems.join('; '), 'work of the kernel stays on owned CPUs');
+    if (!hasSearched) return true;
+    metrics.interruptItems.reset();
+    for (const { kind, state } of this.#mover.items()) metrics.interruptItems.inc({ kind, state });
+    return true;
   }
 
-  #search(): Knob[] {
-    this.#searchAt = this.#deps.nowSeconds() + SEARCH_SECONDS;
-    return [...workqueueKnobs(this.#deps), ...this.#rps.scan(), ...this.#kthreads.scan()];
-  }
-
-  /** The mask of new interrupts first, which those have. */
-  #withInterrupts(others: readonly Knob[]): Knob[] {
-    return [...defaultAffinityKnobs(this.#deps), ...this.#irqs.scan(), ...others];
-  }
-
-  #cpus(owned: CpuSet): Cpus {
-    const online = this.#deps.online();
-    const isHotplug = this.#online?.equals(online) === false;
-    this.#online = online;
-    if (isHotplug) {
-      this.#expectedUntil = this.#deps.nowSeconds() + HOTPLUG_SECONDS;
-      this.#searchAt = 0;
-    }
-    const { quiet, cells } = this.#deps;
-    return { online, owned, quiet: quiet(), cells: cells(), partitions: partitionCpus(this.#deps) };
-  }
-
-  #findManagers(): ReadonlySet<KnobKind> {
-    const now = this.#deps.nowSeconds();
+  /** Reads what the kernel has, and computes what it should have. @returns whether it also searched for new knobs */
+  #update(owned: CpuSet): boolean {
+    const { cpus, nowSeconds } = this.#deps;
+    const now = nowSeconds();
+    const before = this.#cpus;
+    this.#cpus = { ...cpus(), owned, partitions: partitionCpus(this.#deps) };
+    const isHotplug = before !== NO_CPUS && !before.online.equals(this.#cpus.online);
+    if (isHotplug) this.#expectedUntil = now + HOTPLUG_SECONDS;
+    const isSearch = isHotplug || !before.owned.equals(owned) || now >= this.#searchAt;
+    if (isSearch) this.#searchAt = now + SEARCH_SECONDS;
     if (now >= this.#managersAt) {
       this.#managersAt = now + MANAGERS_SECONDS;
       this.#managers = findManagers(this.#deps);
     }
-    return new Set(this.#managers.flatMap(({ kinds }) => kinds));
+    const leave = new Set(this.#managers.flatMap(({ kinds }) => kinds));
+    const isExpected = now < this.#expectedUntil || this.#irqbalance.isSettling;
+    this.#mover.update(this.#finder.find(isSearch), this.#cpus, leave, isExpected);
+    return isSearch;
   }
 
   /**
@@ -230,8 +194,7 @@ export class InterruptMoves {
     if (!released.isEmpty) this.#keepClear(released);
     this.#clear = this.#clear.filter(({ until }) => until > nowSeconds());
     const saved = free === undefined ? [...(originals.value?.knobs.values() ?? [])] : [];
-    const cleared = saved.map(({ original, written }) => original.minus(written.at(-1) ?? original));
-    return unionOf([owned, ...this.#clear.map(({ cpus }) => cpus), ...cleared]);
+    return unionOf([owned, ...this.#clear.map(({ cpus }) => cpus), ...saved.map(clearedCpus)]);
   }
 
   #keepClear(cpus: CpuSet): void {
@@ -239,47 +202,24 @@ export class InterruptMoves {
   }
 
   #problems(): string[] {
-    const { originals, irqbalance } = this.#deps;
-    const isSilent = !irqbalance.isPresent && this.#managers.some(({ name }) => name === IRQBALANCE);
+    const { originals } = this.#deps;
+    const isSilent = !this.#irqbalance.isPresent && this.#managers.some(({ name }) => name === IRQBALANCE);
     const problems = [
       isSilent && 'irqbalance has no socket: what it moves to owned CPUs is moved back, within 2 s each time',
       originals.problem &&
         `nothing is moved until the originals can be saved; check /var/lib/plumbline: ${originals.problem}`,
-      irqbalance.problem,
+      this.#irqbalance.problem,
       ...this.#fullCells(),
     ];
     return problems.filter((text) => typeof text === 'string');
   }
 
   #fullCells(): string[] {
-    const cpus = this.#cpus(this.#avoided);
-    if (sharedCpus(cpus, undefined).isEmpty)
+    const { online, owned, cells } = this.#cpus;
+    if (owned.isEmpty) return [];
+    if (sharedCpus(this.#cpus, undefined).isEmpty)
       return ['every CPU has an owner: nothing can be moved; reserve CPUs (reservedSystemCPUs)'];
-    const full = cpus.cells.filter(
-      ({ cpus: all }) => !all.isEmpty && all.intersect(cpus.online).isSubsetOf(cpus.owned),
-    );
+    const full = cells.filter(({ cpus }) => !cpus.isEmpty && cpus.intersect(online).isSubsetOf(owned));
     return full.map(({ id }) => `NUMA node ${id} has no CPU without an owner: its interrupts run on others`);
   }
-
-  #report(): void {
-    const { metrics, nowSeconds } = this.#deps;
-    const problems = this.#problems();
-    if (problems.length === 0) this.#problemLog.recovered();
-    else this.#problemLog.failed(problems.join('; '), 'work of the kernel stays on owned CPUs');
-    if (nowSeconds() < this.#metricsAt) return;
-    this.#metricsAt = nowSeconds() + METRICS_SECONDS;
-    metrics.interruptItems.reset();
-    for (const { kind, state } of this.#mover.items()) metrics.interruptItems.inc({ kind, state });
-  }
-
-  #foreign({ name, kind }: Knob): void {
-    const { events, nodeName } = this.#deps;
-    const message = `another process keeps moving ${kind} ${name} to owned CPUs; the agent leaves it alone for ten minutes`;
-    events.record(nodeTarget(nodeName), { type: 'Warning', reason: 'InterruptsContended', message });
-  }
-}
-
-function readAgain(knob: Knob): Knob[] {
-  const current = knob.read();
-  return current === undefined ? [] : [{ ...knob, current }];
 }

@@ -17,19 +17,18 @@ const savedKnob = z.object({
 });
 const schema = z.object({
   bootId: z.string(),
-  knobs: z.array(savedKnob),
+  knobs: z.array(savedKnob).transform((knobs) => new Map(knobs.map((knob) => [knob.key, knob]))),
   /** The CPUs that irqbalance left out before the agent, and those that the agent sent. */
   irqbalance: z.object({ socket: z.string(), before: cpus, sent: cpus }).optional(),
 });
 
 export type SavedKnob = Readonly<z.infer<typeof savedKnob>>;
+type Saved = Readonly<z.infer<typeof schema>>;
 
-interface Saved {
-  readonly knobs: ReadonlyMap<string, SavedKnob>;
-  readonly irqbalance: z.infer<typeof schema>['irqbalance'];
+/** The CPUs that the agent took from the original. */
+export function clearedCpus({ original, written }: SavedKnob): CpuSet {
+  return original.minus(written.at(-1) ?? original);
 }
-
-const NOTHING: Saved = { knobs: new Map(), irqbalance: undefined };
 
 /**
  * What the kernel and irqbalance had before this agent, or an earlier one, changed it.
@@ -38,19 +37,21 @@ const NOTHING: Saved = { knobs: new Map(), irqbalance: undefined };
  * queue whose interface may return from a pod, after MAX_AWAY others.
  */
 export class Originals extends StateFile<Saved> {
+  readonly #none: Saved;
+
   /** @param bootId masks do not survive a reboot */
   constructor({ path, bootId, log }: { path: string; bootId: string; log: AgentLogger }) {
     super({
       path,
       maxBytes: MAX_BYTES,
-      format: ({ knobs, irqbalance }) => JSON.stringify({ bootId, knobs: [...knobs.values()], irqbalance }),
+      format: (saved) => JSON.stringify({ ...saved, knobs: [...saved.knobs.values()] }),
       parse(text) {
         const saved = parseSaved(text, schema);
-        if (saved.bootId !== bootId) return undefined;
-        return { knobs: new Map(saved.knobs.map((knob) => [knob.key, knob])), irqbalance: saved.irqbalance };
+        return saved.bootId === bootId ? saved : undefined;
       },
       log,
     });
+    this.#none = { bootId, knobs: new Map() };
   }
 
   get isEmpty(): boolean {
@@ -59,7 +60,7 @@ export class Originals extends StateFile<Saved> {
 
   /** Saved when it returns, unless `problem` says why not. */
   change(changes: Partial<Saved>): void {
-    const next = { ...NOTHING, ...this.value, ...changes };
+    const next = { ...this.#none, ...this.value, ...changes };
     this.set(next.knobs.size === 0 && next.irqbalance === undefined ? undefined : next);
   }
 }

@@ -4,7 +4,6 @@ import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { Interference } from '../interrupts/interference.ts';
-import { Irqbalance } from '../interrupts/irqbalance.ts';
 import { KernelFiles } from '../interrupts/kernel-files.ts';
 import { InterruptMoves } from '../interrupts/moves.ts';
 import { Originals } from '../interrupts/originals.ts';
@@ -14,43 +13,38 @@ import { bootId, OnlineCpus } from '../processes/proc.ts';
 import type { AgentParts, HostParts } from './parts.ts';
 import type { VmPinningDuty } from './thread-affinity.ts';
 
-export interface InterruptDuties {
-  readonly duties: readonly Duty[];
-  readonly moves: InterruptMoves;
-  /** Undefined with --interrupts off. */
-  readonly interference: Interference | undefined;
-  readonly status: (() => InterferenceStatus) | undefined;
-}
-
 /** The duty that moves also runs in the other modes, since an earlier agent may have moved something. */
 export function createInterruptDuties(
   parts: AgentParts,
   { runs, assignments, networks, ovs }: Pick<HostParts, 'runs' | 'assignments' | 'networks' | 'ovs'>,
   vms: Pick<VmPinningDuty, 'guests'> | undefined,
-): InterruptDuties {
+) {
   const { config, nodeName, log } = parts;
-  const { interrupts: mode, procRoot, sysfsRoot, etcRoot, irqbalanceRundir: rundir } = config;
+  const { interrupts: mode, procRoot, sysfsRoot, etcRoot, irqbalanceRundir } = config;
   const common = { procRoot, sysfsRoot, nowSeconds: monotonicSeconds, assignments };
-  const files = new KernelFiles();
   // The name contains the node, since one machine may run an agent for each of several.
   const path = join(config.stateDir, `interrupts-${nodeName}.json`);
   const originals = new Originals({ path, bootId: bootId(), log });
+  const online = new OnlineCpus();
   const pmdCpus = () => networks.view().pmdCpus.union(ovs?.pmdCpus() ?? CpuSet.EMPTY);
   const moves = new InterruptMoves({
     ...parts,
     ...common,
-    ...{ files, etcRoot, originals },
+    ...{ etcRoot, irqbalanceRundir, originals },
+    files: new KernelFiles(),
     affinity: createAffinity(),
     isMoving: mode === 'move',
-    irqbalance: new Irqbalance({ files, rundir, originals, nowSeconds: monotonicSeconds }),
-    online: new OnlineCpus().read,
-    cells: () => runs.run?.facts.host.cells ?? [],
-    quiet: () => pmdCpus().union(runs.run?.facts.isolated ?? CpuSet.EMPTY),
+    cpus: () => ({
+      online: online.read(),
+      quiet: pmdCpus().union(runs.run?.facts.isolated ?? CpuSet.EMPTY),
+      cells: runs.run?.facts.host.cells ?? [],
+    }),
   });
   const duties: Duty[] = [{ name: 'interrupt-moves', run: (signal) => moves.run(signal) }];
   if (mode === 'off') return { duties, moves, interference: undefined, status: undefined };
   const tree = new CgroupTree(config.cgroupRoot);
-  const interference = new Interference({ ...parts, ...common, tree, guests: () => vms?.guests() ?? [] });
+  const guests = () => (vms?.guests() ?? []).map(({ launcher, pid, threads }) => ({ ...launcher, pid, threads }));
+  const interference = new Interference({ ...parts, ...common, tree, guests });
   duties.push({ name: 'interference', run: (signal) => interference.run(signal) });
   const status = (): InterferenceStatus => {
     const { problems, ...moved } = moves.status();

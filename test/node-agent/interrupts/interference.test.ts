@@ -12,7 +12,7 @@ const NAME = { namespace: 'demo', podName: 'virt-launcher-a' };
 const CGROUP = `cgroup/kubepods.slice/kubepods-pod${UID.replaceAll('-', '_')}.slice/cri-containerd-c0ffee.scope`;
 
 const guest: ReturnType<ConstructorParameters<typeof Interference>[0]['guests']>[number] = {
-  launcher: { uid: UID, namespace: 'demo', podName: 'virt-launcher-a', vmi: { name: 'a' }, containerId: 'c0ffee' },
+  ...{ uid: UID, namespace: 'demo', podName: 'virt-launcher-a', vmi: { name: 'a' }, containerId: 'c0ffee' },
   pid: 77,
   threads: [
     { tid: 77, role: { kind: 'emulator' } },

@@ -56,7 +56,7 @@ describe('the real irqbalance', function () {
     originals.load(new AbortController().signal);
     const client = new Irqbalance({
       files: new KernelFiles(),
-      rundir,
+      irqbalanceRundir: rundir,
       originals,
       nowSeconds: () => performance.now() / 1000,
     });

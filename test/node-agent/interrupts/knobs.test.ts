@@ -67,8 +67,7 @@ describe('work of a real kernel on owned CPUs', function () {
     stage = createStage(join(directory, 'interrupts.json'));
     await stage.start({
       ...{ files, affinity, isMoving, procRoot: join(directory, 'proc'), sysfsRoot: join(directory, 'sys') },
-      online: () => set('0-1'),
-      cells: () => [],
+      cpus: () => ({ online: set('0-1'), quiet: CpuSet.EMPTY, cells: [] }),
     });
   };
 

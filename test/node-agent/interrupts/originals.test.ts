@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tempDirectories } from '../support.ts';
 import { useStages } from './stage.ts';
@@ -101,6 +101,26 @@ describe('the originals of what an agent has moved', () => {
     await end();
     await stage.start({ isMoving: false, bootId: 'boot-2' });
     assert.equal(kernel.mask(40), '0-1,4-7');
+  });
+
+  it('an agent that cannot read them changes nothing, and keeps them', async () => {
+    const { kernel, stage, start, own, end, later, path } = stageAt();
+    kernel.irq(40, { cpus: '2', action: 'a' });
+    await start();
+    await own('2-3');
+    await end();
+    const saved = readFileSync(path);
+    rmSync(path);
+    mkdirSync(path);
+    await stage.start();
+    await own('');
+    await later(6);
+    assert.equal(kernel.mask(40), '0-1,4-7');
+    await end();
+    rmdirSync(path);
+    writeFileSync(path, saved);
+    await stage.start({ isMoving: false });
+    assert.equal(kernel.mask(40), '2');
   });
 
   it('nothing is moved that could not be undone', async () => {

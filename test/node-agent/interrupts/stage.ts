@@ -2,7 +2,6 @@ import { join } from 'node:path';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
-import { Irqbalance } from '../../../node-agent/interrupts/irqbalance.ts';
 import type { KernelIo } from '../../../node-agent/interrupts/knobs.ts';
 import { InterruptMoves } from '../../../node-agent/interrupts/moves.ts';
 import { Originals } from '../../../node-agent/interrupts/originals.ts';
@@ -50,8 +49,9 @@ export class FakeKernel implements KernelIo {
     return this.text(path);
   }
 
-  inode(path: string): number | undefined {
-    return this.files.get(path)?.instance;
+  stat(path: string) {
+    const instance = this.files.get(path)?.instance;
+    return instance === undefined ? undefined : { ino: instance, mode: this.readOnly.has(path) ? 0o400 : 0o600 };
   }
 
   linkName(path: string): string | undefined {
@@ -59,17 +59,13 @@ export class FakeKernel implements KernelIo {
   }
 
   write(path: string, text: string, inode?: number): void {
-    const isThere = this.files.has(path) && (inode === undefined || inode === this.inode(path));
+    const isThere = this.files.has(path) && (inode === undefined || inode === this.stat(path)?.ino);
     const code = this.errors.get(path) ?? (isThere ? undefined : 'ENOENT');
     if (code !== undefined) throw Object.assign(new Error(code), { code });
     this.writes.push(`${path} ${text}`);
     this.change(path, text);
     const effective = path.replace('smp_affinity_list', 'effective_affinity_list');
     if (effective !== path) this.change(effective, String(set(text).first));
-  }
-
-  isWritable(path: string): boolean {
-    return !this.readOnly.has(path);
   }
 
   list(path: string): string[] {
@@ -151,10 +147,8 @@ export function createStage(stateFile: string) {
           return () => {};
         },
       },
-      irqbalance: new Irqbalance({ files: kernel, rundir: '/run/irqbalance', originals, nowSeconds: () => at }),
-      online: () => online,
-      cells: () => twoCells.cells,
-      quiet: () => CpuSet.EMPTY,
+      irqbalanceRundir: '/run/irqbalance',
+      cpus: () => ({ online, quiet: CpuSet.EMPTY, cells: twoCells.cells }),
       nowSeconds: () => at,
       ...{ nodeName: 'worker-1', log: logged.log, metrics },
       events: { record: (_, { reason, message }) => void events.push(`${reason}: ${message}`), flush: async () => {} },
