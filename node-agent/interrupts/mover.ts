@@ -85,7 +85,8 @@ export class Mover {
     for (const knob of knobs) {
       const current = knob.read();
       if (current === undefined) continue;
-      const entry = this.#entryOf(knob, current, isExpected);
+      const parent = entries.get(knob.inheritsFrom ?? '');
+      const entry = this.#entryOf(knob, current, parent, isExpected);
       const desired = leave.has(knob.kind) ? entry.original : desiredCpus(knob, entry.original, cpus);
       entry.desired = this.#isForeign(entry) ? undefined : desired;
       entries.set(knob.key, entry);
@@ -121,18 +122,17 @@ export class Mover {
     });
   }
 
-  #entryOf(knob: Knob, current: CpuSet, isExpected: boolean): Entry {
-    const saved = this.#deps.originals.value?.knobs;
+  #entryOf(knob: Knob, current: CpuSet, parent: Entry | undefined, isExpected: boolean): Entry {
     const before = this.#entries.get(knob.key);
     const isSame = before !== undefined && before.knob.instance === knob.instance;
     // Where the same number serves another request, what the driver set is the original.
-    const own = before === undefined || isSame ? saved?.get(knob.key) : undefined;
-    const parent = isSame ? undefined : saved?.get(knob.inheritsFrom ?? '');
+    const own = before === undefined || isSame ? this.#deps.originals.value?.knobs.get(knob.key) : undefined;
     const entry = { ...(isSame ? before : {}), knob, current, original: current, written: undefined };
-    for (const source of [own, parent]) {
-      const written = source?.written.find((value) => this.#hasValue(entry, value, isSame && isExpected));
-      if (source !== undefined && written !== undefined) return { ...entry, original: source.original, written };
-    }
+    const written = own?.written.find((value) => this.#hasValue(entry, value, isSame && isExpected));
+    if (own !== undefined && written !== undefined) return { ...entry, original: own.original, written };
+    // A new one with the value of its parent also has the original of that.
+    if (!isSame && parent?.written !== undefined && this.#hasValue(entry, parent.written))
+      return { ...entry, original: parent.original, written: parent.written };
     if (own === undefined) return entry;
     const isForeign = isSame && !isExpected && current.intersects(this.#cpus.owned);
     const changed = { ...entry, target: undefined, ...(isForeign && this.#displaced(entry)) };

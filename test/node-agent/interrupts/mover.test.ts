@@ -134,6 +134,19 @@ describe('the state of work of the kernel', () => {
     assert.equal(kernel.text(path), '3f');
   });
 
+  it('an interrupt that is requested right after a change of that mask gets the agent’s own bits back', async () => {
+    const { kernel, start, own, later } = stageAt();
+    kernel.put('/proc/irq/default_smp_affinity', 'ff');
+    await start();
+    await own('2-3');
+    kernel.change('/proc/irq/default_smp_affinity', '33');
+    kernel.irq(40, { cpus: '0-1,4-5', action: 'a' });
+    await later(1.5);
+    await own('');
+    await later(6);
+    assert.equal(kernel.mask(40), '0-5');
+  });
+
   describe('other writers', () => {
     it('a driver that requests the interrupt again: its mask is the new original', async () => {
       const { kernel, start, own, later, events } = stageAt();
