@@ -11,7 +11,7 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { startWorld } from '../faults/world/world.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons-stage.ts';
 import { install } from '../real/install/installation-stage.ts';
-import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
+import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { assetDirectories } from '../support/parts.ts';
 import { processorWaitMs } from '../support/processor-time.ts';

@@ -63,27 +63,12 @@ describe('simulate of VMs with an instancetype', () => {
     assert.equal(await cpusOf('virtualmachineinstancetypes'), 6);
   });
 
-  for (const [topology, more, threads] of [
-    ['threads', {}, 8],
-    ['preferThreads', {}, 8],
-    ['cores', {}, 1],
-    ['sockets', {}, 1],
-    ['spread', {}, 1],
-    ['spread', { spreadOptions: { across: 'CoresThreads' } }, 2],
-    ['spread', { spreadOptions: { across: 'SocketsCoresThreads' } }, 2],
-  ] as const) {
-    it(`applies the preference ${topology} ${JSON.stringify(more)}: ${threads} threads per core`, async () => {
-      const preference = object('VirtualMachineClusterPreference', 'p', {
-        cpu: { preferredCPUTopology: topology, ...more },
-      });
-      const expanded = await demandOf([
-        vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } }),
-        CLUSTER,
-        preference,
-      ]);
-      assert.deepEqual([expanded.threads, expanded.demand?.cpus], [threads, 10]);
-    });
-  }
+  it('applies the preference of the VM', async () => {
+    const preference = object('VirtualMachineClusterPreference', 'p', { cpu: { preferredCPUTopology: 'threads' } });
+    const vm = vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } });
+    const { threads, demand } = await demandOf([vm, CLUSTER, preference]);
+    assert.deepEqual([threads, demand?.cpus], [8, 10]);
+  });
 
   for (const [title, spec, message] of [
     [
