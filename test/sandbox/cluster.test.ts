@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
+import { NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { createSandbox } from '../../sandbox/cluster/cluster.ts';
 import { identityUser } from '../../sandbox/cluster/identities.ts';
 import { TWO_CELLS } from '../node-agent/support.ts';
@@ -26,25 +27,15 @@ describe('the embedded cluster', () => {
     await directory.remove();
   });
 
-  it('has a kubelet for each node, with the defaults of its description', async () => {
-    const client = createKubeClient(kubeconfigAccess(await sandbox.kubeconfig({ kind: 'admin' })), 'test');
-    const { items } = (await client.get('/api/v1/nodes')) as {
-      items: { metadata: { name: string; labels: object }; status: { allocatable: object; nodeInfo: object } }[];
-    };
-    const facts = items.map(({ metadata: { name, labels }, status: { allocatable, nodeInfo } }) => {
-      const { zone } = labels as { zone?: string };
-      return [
-        name,
-        zone,
-        (allocatable as { cpu: string }).cpu,
-        (nodeInfo as { kubeletVersion: string }).kubeletVersion,
-      ];
+  it('has a kubelet for each node, with the defaults of its description', () => {
+    const facts = sandbox.client.list(NODES).map(({ metadata: { name, labels }, status }) => {
+      const info = status?.['nodeInfo'] as { kubeletVersion: string } | undefined;
+      return [name, labels?.['zone'], status?.allocatable?.['cpu'], info?.kubeletVersion];
     });
     assert.deepEqual(facts, [
       ['n1', 'a', '6', 'v1.36.0'],
       ['n2', undefined, '7', 'v1.35.0'],
     ]);
-    await client.close();
     assert.equal(sandbox.node('n2').hostRoot, join(directory.path, 'n2'));
     assert.throws(() => sandbox.node('n3'), /no node n3; there are n1, n2/);
   });
