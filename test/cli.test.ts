@@ -8,9 +8,9 @@ import { parse, stringify } from 'yaml';
 import { createProgram } from '../cli/program.ts';
 import { useCluster } from './cli/cluster-fixture.ts';
 import { buildCli, PROGRAM, plumbline, type Ran } from './cli/run.ts';
-import { listenOnLoopback } from './real/processes.ts';
 import { tempDirectories } from './support/files.ts';
 import { kubeconfigOf } from './support/kubeconfig.ts';
+import { listenOnLoopback } from './support/processes.ts';
 
 /** The answer of a case's API server to every request. */
 interface Answer {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, fetch as send } from 'undici';
 import { NODE_TOPOLOGY_API } from '../kube/node-topology.ts';
@@ -9,19 +7,17 @@ import { createCertificateAuthority } from '../sandbox/certificates.ts';
 import { kubeconfig } from '../sandbox/cluster/identities.ts';
 import { type ApiFixture, startApi } from './kube/api-fixture.ts';
 import { statusOf } from './scheduler-plugin/extender-fixture.ts';
-import { root } from './support/bundles.ts';
+import { type DaemonProcess, fromSource, startDaemonProcess } from './support/daemon-process.ts';
 import { eventually } from './support/eventually.ts';
 import { tempDirectories, writeTree } from './support/files.ts';
 import { podVector, requestFor } from './webhook/launcher-fixture.ts';
 
 const TOKEN = 'admin-token';
 
-type Line = Readonly<Record<string, unknown>>;
-
 describe('the webhook as a process', function () {
   this.timeout(300_000);
   const authority = createCertificateAuthority('webhook');
-  const running: ChildProcess[] = [];
+  const running: DaemonProcess[] = [];
   const temp = tempDirectories();
   let folder: string;
   let api: ApiFixture;
@@ -32,7 +28,7 @@ describe('the webhook as a process', function () {
     api = await startApi();
   });
   after(async () => {
-    for (const child of running) child.kill('SIGKILL');
+    for (const daemon of running) daemon.process.kill('SIGKILL');
     await api.stop();
   });
 
@@ -41,32 +37,18 @@ describe('the webhook as a process', function () {
     writeTree(folder, { kubeconfig: kubeconfig({ server, ca: api.server.ca, token: TOKEN }) });
     const flags = ['--host', '127.0.0.1', '--port', '0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
     const files = ['--cert-file', join(folder, 'tls.crt'), '--key-file', join(folder, 'tls.key'), '--kubeconfig', file];
-    const program = ['--import', 'tsx', join(root, 'webhook/main.ts'), ...flags, ...files];
-    const child = spawn(process.execPath, program, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
-    running.push(child);
-    const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-    const lines: Line[] = [];
-    const { port, probePort } = await new Promise<Line>((resolve, reject) => {
-      for (const stream of [child.stdout, child.stderr]) {
-        createInterface({ input: stream }).on('line', (one) => {
-          const line = one.startsWith('{') ? (JSON.parse(one) as Line) : {};
-          lines.push(line);
-          if (line['probePort'] !== undefined) resolve(line);
-        });
-      }
-      void ended.then((code) => reject(new Error(`the webhook ended with ${code}`)));
-    });
+    const daemon = startDaemonProcess([...fromSource('webhook/main.ts'), ...flags, ...files]);
+    running.push(daemon);
+    await eventually(() => daemon.line('serving') !== undefined, 'it serves');
     const probe = async (path: string) => {
-      const answer = await fetch(`http://127.0.0.1:${probePort}${path}`);
-      return `${answer.status} ${(await answer.text()).trim()}`;
+      const { status, body } = await daemon.probe(path);
+      return `${status} ${body.trim()}`;
     };
     return {
-      child,
-      ended,
-      lines,
+      ...daemon,
       probe,
       readiness: () => probe('/readyz'),
-      url: `https://127.0.0.1:${port}/mutate-pods`,
+      url: `https://127.0.0.1:${daemon.line('serving')?.['port']}/mutate-pods`,
     };
   };
 
@@ -74,7 +56,7 @@ describe('the webhook as a process', function () {
     JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestFor(pod) });
 
   it('drains on SIGTERM: it is unready at once, no review fails, and it exits with 0', async () => {
-    const { child, ended, readiness, url } = await start(api.server.url);
+    const { process: child, readiness, stop, url } = await start(api.server.url);
     await eventually(async () => (await readiness()) === '200 ok', 'its caches');
     const agent = new Agent({ connect: { ca: authority.cert }, connections: 4 });
     const body = reviewOf(podVector('hp-volume-pod'));
@@ -93,7 +75,7 @@ describe('the webhook as a process', function () {
     const forgotten = new AbortController();
     const loads = Promise.all([1, 2, 3, 4].map(() => load(forgotten.signal)));
     while (answered < 100) await delay(10);
-    child.kill('SIGTERM');
+    const ended = stop();
     while ((await readiness()) !== '503 stopping') await delay(10);
     const before = answered;
     await eventually(() => answered > before + 100, 'reviews are answered while endpoints forget the pod');
@@ -117,7 +99,7 @@ describe('the webhook as a process', function () {
       metadata: { annotations: { 'plumbline.dev/align': 'whole-cores' } },
       spec: { containers: [{ name: 'c', resources: { limits: { cpu: '2', memory: '1Gi' } } }] },
     };
-    const { child, ended, lines, probe, url } = await start(api.server.url);
+    const { stop, line, probe, url } = await start(api.server.url);
     const agent = new Agent({ connect: { ca: authority.cert } });
     const untilQuarantined = (count: number) =>
       eventually(async () => {
@@ -126,13 +108,12 @@ describe('the webhook as a process', function () {
       }, `${count} reports in quarantine`);
     await untilQuarantined(1);
     assert.match(await probe('/metrics'), /^plumbline_webhook_connections [1-9]/m);
-    const warning = lines.find(({ msg }) => msg === 'implausible node reports ignored');
+    const warning = line('implausible node reports ignored');
     assert.deepEqual([warning?.['nodes'], warning?.['reports']], ['n1', 1]);
     await api.client.delete(`${reports}/n1`);
     await untilQuarantined(0);
-    await eventually(() => lines.some(({ msg }) => msg === 'all node reports accepted'), 'the line');
+    await eventually(() => line('all node reports accepted') !== undefined, 'the line');
     await agent.close();
-    child.kill('SIGTERM');
-    assert.equal(await ended, 0);
+    assert.equal(await stop(), 0);
   });
 });

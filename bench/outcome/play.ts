@@ -15,7 +15,7 @@ import {
 } from '../../sandbox/api-server/built-in-types.ts';
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import { VirtController } from '../../sandbox/virt-controller/virt-controller.ts';
-import { startControlPlane } from '../../test/real/control-plane.ts';
+import { startControlPlane } from '../../test/real/control-plane-stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds-fixture.ts';
 import { silent } from '../../test/support/logger.ts';
 import { createRemoteClient } from '../../test/support/remote-client.ts';

@@ -1,5 +1,5 @@
 import { unionOf } from '../../model/cpu-set.ts';
-import type { KubernetesObject } from '../../test/real/control-plane.ts';
+import type { KubernetesObject } from '../../test/real/control-plane-stage.ts';
 import { countedDevices, type KubeletNode } from './kubelets.ts';
 
 /**

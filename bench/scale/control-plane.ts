@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
-import type { KubernetesObject } from '../../test/real/control-plane.ts';
+import type { KubernetesObject } from '../../test/real/control-plane-stage.ts';
 import { inParallel, type Replica, type Stage, startStage } from '../../test/real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../test/real/webhook/crds-fixture.ts';
 import { pathOf } from '../../test/support/parts.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { namespaceOf, podOf } from '../../test/real/control-plane.ts';
+import { namespaceOf, podOf } from '../../test/real/control-plane-stage.ts';
 import {
   configurationAt,
   type ExtenderSettings,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pod, tolerations } from '../../kube/resources.ts';
 import { startedInstance } from '../../kube/virtual-machines.ts';
 import { observedPod } from '../../scheduler-plugin/cluster/pod-view.ts';
-import { onControlPlane } from '../real/control-plane.ts';
+import { onControlPlane } from '../real/control-plane-stage.ts';
 import { type Replica, type Stage, startStage, topologyOf } from '../real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../real/webhook/crds-fixture.ts';
 import { limitsOf } from '../support/reader-limits.ts';

@@ -12,10 +12,10 @@ import { KubeError } from '../../kube/client.ts';
 import { createObjectsApi, type Objects } from '../cli/objects-api-stand-in.ts';
 import { buildCli, plumbline } from '../cli/run.ts';
 import { NOW, STATE_TABLE } from '../diagnosis/state-table-fixture.ts';
-import { listenOnLoopback } from '../real/processes.ts';
 import { root } from '../support/bundles.ts';
 import { tempDirectories } from '../support/files.ts';
 import { kubeconfigOf } from '../support/kubeconfig.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 import {
   HOSTILE,
   LONG,

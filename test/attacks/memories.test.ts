@@ -5,10 +5,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createKubeClient } from '../../kube/api-transport.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
-import { namespaceOf, onControlPlane, podOf } from '../real/control-plane.ts';
+import { namespaceOf, onControlPlane, podOf } from '../real/control-plane-stage.ts';
 import { type Installation, install } from '../real/install/installation-stage.ts';
 import { inParallel, readyNode, report, topologyOf } from '../real/scheduler/stage.ts';
-import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
+import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
 import { root } from '../support/bundles.ts';
 import { secondsUntil, until } from '../support/until.ts';
 

@@ -11,11 +11,12 @@ import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { startWorld } from '../faults/world/world.ts';
 import { DPU_WORKER, DPUS, SYSTEM, WORKER } from '../real/install/daemons-stage.ts';
 import { install } from '../real/install/installation-stage.ts';
-import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects.ts';
+import { type CreatedVmi, launcherFor, virtualMachineInstance } from '../real/webhook/objects-fixture.ts';
 import { buildOnce } from '../support/bundles.ts';
 import { assetDirectories } from '../support/parts.ts';
 import { processorWaitMs } from '../support/processor-time.ts';
 import { until } from '../support/until.ts';
+import { vmiOwner } from '../support/vmi-owner.ts';
 
 /** A daemon under attack. */
 export interface Victim {
@@ -73,16 +74,7 @@ export const launcherOf = (uid: string, metadata: object) => ({
   kind: 'Pod',
   metadata: {
     labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': uid },
-    ownerReferences: [
-      {
-        apiVersion: 'kubevirt.io/v1',
-        kind: 'VirtualMachineInstance',
-        name: 'vm',
-        uid,
-        controller: true,
-        blockOwnerDeletion: true,
-      },
-    ],
+    ownerReferences: [{ ...vmiOwner('vm', uid), blockOwnerDeletion: true }],
     ...metadata,
   },
   spec: { containers: [{ name: 'compute', image: 'none', resources: { requests: AMOUNTS, limits: AMOUNTS } }] },

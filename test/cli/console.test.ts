@@ -7,7 +7,7 @@ import { KINDS } from '../../console/server/kinds.ts';
 import { remedyLines } from '../../diagnosis/remedies.ts';
 import { KubeError } from '../../kube/client.ts';
 import { listen } from '../console/support.ts';
-import { listenOnLoopback } from '../real/processes.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 import { useCluster } from './cluster-fixture.ts';
 import { startConsole } from './console-stage.ts';
 

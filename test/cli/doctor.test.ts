@@ -33,6 +33,7 @@ import { networkAttachmentDefinition } from '../../kube/resources.ts';
 import { EVEN_PARITY_ANNOTATION } from '../../model/launcher/cpus.ts';
 import { PREDICTION_DIFFERS } from '../../model/names.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
+import { vmiOwner } from '../support/vmi-owner.ts';
 import { REPORT, useCluster } from './cluster-fixture.ts';
 
 const NOW = Date.now();
@@ -91,9 +92,7 @@ const launcher = (name: string, { metadata = {}, cpu = '10', ...more }: Record<s
       namespace: 'default',
       uid: name,
       labels: { 'kubevirt.io': 'virt-launcher' },
-      ownerReferences: [
-        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name, uid: 'u', controller: true },
-      ],
+      ownerReferences: [vmiOwner(name, 'u')],
       ...(metadata as object),
     },
     spec: {

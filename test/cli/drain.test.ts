@@ -6,6 +6,7 @@ import { commandText } from '../../diagnosis/remedies.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import { parseOutput } from '../support/output-schema.ts';
+import { vmiOwner } from '../support/vmi-owner.ts';
 import { REPORT } from './cluster-fixture.ts';
 import { type ApiObject, createObjectsApi, type Objects } from './objects-api-stand-in.ts';
 
@@ -73,15 +74,7 @@ function objectsOf({ nodes, vms, defaultStrategy }: Cluster): Objects {
           uid: `${name}-pod`,
           labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': `${name}-vmi`, ...labels },
           annotations: { 'plumbline.dev/decision': '{"padding":0}', ...annotations },
-          ownerReferences: [
-            {
-              apiVersion: 'kubevirt.io/v1',
-              kind: 'VirtualMachineInstance',
-              name,
-              uid: `${name}-vmi`,
-              controller: true,
-            },
-          ],
+          ownerReferences: [vmiOwner(name, `${name}-vmi`)],
         },
         spec: {
           nodeName: node,

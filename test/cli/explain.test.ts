@@ -4,7 +4,7 @@ import { explain } from '../../cli/explain/explain.ts';
 import type { ClusterAccess } from '../../cli/support/cluster.ts';
 import { explainedVm, occurrence } from '../../diagnosis/objects.ts';
 import { EVENTS, PODS, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
-import { listenOnLoopback } from '../real/processes.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 import { useCluster } from './cluster-fixture.ts';
 import { createObjectsApi } from './objects-api-stand-in.ts';
 import { plumbline } from './run.ts';

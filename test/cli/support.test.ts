@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { listenOnLoopback } from '../real/processes.ts';
 import { tempDirectories } from '../support/files.ts';
 import { kubeconfigOf } from '../support/kubeconfig.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 import { buildCli, plumbline } from './run.ts';
 
 /** Seconds: twice the timeout, and the start of a process on a busy machine. */

@@ -1,6 +1,7 @@
 import type { NodeTopologyStatus } from '../../kube/node-topology.ts';
 import type { Pod } from '../../kube/resources.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../model/names.ts';
+import { vmiOwner } from '../support/vmi-owner.ts';
 
 /** Deterministic numbers between 0 and 1. */
 export function numbers(seed: number): () => number {
@@ -129,15 +130,7 @@ export function launcher(vm: Pick<InventedVm, 'namespace' | 'name' | 'uid' | 'co
         [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY,
         'plumbline.dev/decision': JSON.stringify({ cpus: { compute: vm.count }, padding: vm.padding }),
       },
-      ownerReferences: [
-        {
-          apiVersion: 'kubevirt.io/v1',
-          kind: 'VirtualMachineInstance',
-          name: vm.name,
-          uid: `vmi-${vm.uid}`,
-          controller: true,
-        },
-      ],
+      ownerReferences: [vmiOwner(vm.name, `vmi-${vm.uid}`)],
     },
     spec: {
       schedulerName: 'plumbline-scheduler',

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { type IncomingHttpHeaders, request } from 'node:http';
+import { join } from 'node:path';
 import { KINDS } from '../../console/server/kinds.ts';
 import type { AskExtender } from '../../console/server/questions.ts';
+import { kubeconfig } from '../../sandbox/cluster/identities.ts';
+import { startApi } from '../kube/api-fixture.ts';
 import { statusOf } from '../scheduler-plugin/extender-fixture.ts';
+import { fromSource, startDaemonProcess } from '../support/daemon-process.ts';
+import { eventually } from '../support/eventually.ts';
+import { tempDirectories, writeTree } from '../support/files.ts';
 import { type ConsoleUnderTest, consoleOf, waitingPod } from './fixture.ts';
 import { type Listener, listen } from './support.ts';
 
@@ -199,5 +205,27 @@ describe('the console’s server', () => {
     await other.stop();
     assert.deepEqual([open, other.api.watches], [Object.keys(KINDS).length, 0]);
     await Promise.all(listeners.map(({ ended }) => ended));
+  });
+});
+
+describe('the console as a process', function () {
+  this.timeout(300_000);
+  const temp = tempDirectories();
+
+  it('serves the API server’s data, names the command for what needs permissions, and exits with 0 on SIGTERM', async () => {
+    const api = await startApi();
+    const folder = temp();
+    writeTree(folder, { kubeconfig: kubeconfig({ server: api.server.url, ca: api.server.ca, token: 'admin-token' }) });
+    const flags = ['--address', '127.0.0.1:0', '--probe-host', '127.0.0.1', '--probe-port', '0'];
+    const program = [...fromSource('console/server/main.ts'), ...flags, '--kubeconfig', join(folder, 'kubeconfig')];
+    const daemon = startDaemonProcess(program);
+    await eventually(() => daemon.line('serving') !== undefined, 'it serves');
+    const port = Number(daemon.line('serving')?.['port']);
+    await eventually(async () => (await daemon.probe('/readyz')).status === 200, 'ready');
+    const { status, body } = await ask(port, '/explain?pod=east/vm');
+    assert.equal(status, 502);
+    assert.match(body, /this console runs in the cluster with read permissions only.*`plumbline explain`/);
+    assert.equal(await daemon.stop(), 0);
+    await api.stop();
   });
 });

@@ -1,6 +1,7 @@
 import type { Cause, VmFacts } from '../../diagnosis/facts.ts';
 import { type Remedy, remedyLines } from '../../diagnosis/remedies.ts';
 import type { PodShape } from '../../model/shapes.ts';
+import { vmiOwner } from '../support/vmi-owner.ts';
 
 /** A VM with only a known name. */
 export const VM: VmFacts = { namespace: 'tenants', name: 'fw', kind: 'vm' };
@@ -25,9 +26,7 @@ export function launcher({ metadata = {}, spec = {}, status, cpus = '4', resourc
       namespace: 'tenants',
       uid: 'pod-uid',
       labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': 'vmi-uid' },
-      ownerReferences: [
-        { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'fw', uid: 'vmi-uid', controller: true },
-      ],
+      ownerReferences: [vmiOwner('fw', 'vmi-uid')],
       annotations: { ...ANNOTATED, ...DECIDED },
       ...metadata,
     },

@@ -1,6 +1,7 @@
 import { VIRTUAL_MACHINE_INSTANCES, VIRTUAL_MACHINES } from '../../sandbox/api-server/built-in-types.ts';
 import type { KubeObject } from '../../sandbox/objects.ts';
 import { createFixtureCluster, type FixtureCluster } from '../cli/cluster-fixture.ts';
+import { vmiOwner } from '../support/vmi-owner.ts';
 
 const ANNOTATIONS = { 'kubevirt.io/CPUManagerPolicyBetaOptions': 'full-pcpus-only' };
 const DECISION = { 'plumbline.dev/decision': '{"cpus":{"compute":10},"padding":1,"threadsPerCore":2}' };
@@ -79,7 +80,7 @@ async function launch(
     labels: { 'kubevirt.io': 'virt-launcher', 'kubevirt.io/created-by': uid },
     annotations: { ...ANNOTATIONS, ...DECISION },
     resources: { 'physnet.plumbline.dev/physnet0': '1' },
-    ownerReferences: [{ apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name, uid, controller: true }],
+    ownerReferences: [vmiOwner(name, uid)],
   });
   return launcher.metadata.uid ?? '';
 }

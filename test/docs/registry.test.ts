@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
 import { RELEASE_ANNOTATION } from '../../cli/doctor/facts/objects.ts';
 import packageJson from '../../package.json' with { type: 'json' };
-import { objectsOf, render } from '../real/install/rendered.ts';
+import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { KubeClient } from '../../kube/client.ts';
-import type { ControlPlane, KubernetesObject } from '../real/control-plane.ts';
+import type { ControlPlane, KubernetesObject } from '../real/control-plane-stage.ts';
 import { callOf, isWebhookConfiguration } from '../real/demo/webhook-configurations-fixture.ts';
-import { objectsOf } from '../real/install/rendered.ts';
+import { objectsOf } from '../real/install/rendered-fixture.ts';
 import { pathOf } from '../support/parts.ts';
 
 /** The namespace of KubeVirt. */

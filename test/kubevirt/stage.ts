@@ -6,11 +6,11 @@ import { install } from '../../cli/demo/plumbline.ts';
 import { until } from '../../cli/demo/until.ts';
 import { NODE_TOPOLOGIES, NODES } from '../../sandbox/api-server/built-in-types.ts';
 import { aggregation } from '../real/aggregation-fixture.ts';
-import { namespaceOf } from '../real/control-plane.ts';
+import { namespaceOf } from '../real/control-plane-stage.ts';
 import { createRealCluster, type RealCluster } from '../real/demo/real-cluster-stage.ts';
 import { buildOnce, dist, root } from '../support/bundles.ts';
 import { createRealKubeVirt } from './kubevirt-stage.ts';
-import { type Machines, machinesOn, PATIENCE } from './machines.ts';
+import { type Machines, machinesOn, PATIENCE } from './machines-stage.ts';
 
 /** A real control plane with KubeVirt and Plumbline, installed by its manifests, on emulated nodes. */
 export interface KubeVirtStage extends Machines {

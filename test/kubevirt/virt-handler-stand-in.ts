@@ -4,7 +4,7 @@ import { PODS, VIRTUAL_MACHINE_INSTANCES } from '../../sandbox/api-server/built-
 import { ApiError } from '../../sandbox/api-server/errors.ts';
 import type { EmulatedNode } from '../../sandbox/cluster/emulated-node.ts';
 import { at, type JsonRecord, type KubeVmi, type ObjectCondition, setCondition } from '../../sandbox/objects.ts';
-import type { ControlPlane } from '../real/control-plane.ts';
+import type { ControlPlane } from '../real/control-plane-stage.ts';
 import { silent } from '../support/logger.ts';
 import { createRemoteClient, type RemoteClient } from '../support/remote-client.ts';
 import { KUBEVIRT } from './install-strategy-fixture.ts';

@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { monotonicSeconds } from '../../runtime/time.ts';
-import { startProgram } from '../real/processes.ts';
+import { startProgram } from '../support/processes.ts';
 import { execute } from './machine/commands.ts';
 import type { LayoutName } from './machine/layouts.ts';
 import { findMachines, type Machines, startMachines } from './machine/machine.ts';

@@ -45,5 +45,6 @@ export const BUNDLES: Readonly<Record<string, string>> = {
   'scheduler-plugin.cjs': 'scheduler-plugin/main.ts',
   'node-agent.cjs': 'node-agent/main.ts',
   'console.cjs': 'console/server/main.ts',
+  'qemu-stand-in.cjs': 'sandbox/qemu/stand-in.ts',
   buildConsole: 'console/main.tsx',
 };

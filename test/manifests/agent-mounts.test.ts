@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { createFakeApi, type FakeApi } from '../node-agent/api-stand-in.ts';
 import { FakeKubelet } from '../node-agent/kubelet-stand-in.ts';
-import { objectsOf, render } from '../real/install/rendered.ts';
+import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { root as sources } from '../support/bundles.ts';
 import { eventually } from '../support/eventually.ts';
 import { tempDirectories, writeTree } from '../support/files.ts';

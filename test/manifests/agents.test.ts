@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
-import { objectsOf, render } from '../real/install/rendered.ts';
+import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { needs } from '../support/parts.ts';
 
 interface Container {

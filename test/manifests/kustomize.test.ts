@@ -10,8 +10,8 @@ import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { parseSchedulerConfiguration } from '../../sandbox/scheduler/configuration.ts';
 import { parseSchedulerPluginConfig } from '../../scheduler-plugin/wiring/config.ts';
 import { parseWebhookConfig } from '../../webhook/config.ts';
-import type { KubernetesObject } from '../real/control-plane.ts';
-import { objectsOf, render } from '../real/install/rendered.ts';
+import type { KubernetesObject } from '../real/control-plane-stage.ts';
+import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { root } from '../support/bundles.ts';
 import { needs } from '../support/parts.ts';
 

@@ -16,8 +16,9 @@ describe('lists', () => {
     );
   });
 
-  it('by name: worker-2 is before worker-10', () => {
-    assert.deepEqual(['worker-10', 'worker-2'].sort(byName(itself)), ['worker-2', 'worker-10']);
+  it('by name: worker-2 is before worker-10, as people sort', () => {
+    const sorted = ['a', 'worker', 'worker-1.rack-2', 'worker-1.rack-12', 'worker-2', 'worker-10'];
+    assert.deepEqual(sorted.toReversed().sort(byName(itself)), sorted);
   });
 
   it('by text: by code units, the same on every machine', () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { byName } from '../../model/lists.ts';
 import * as names from '../../model/names.ts';
 import { PHYSNET_RESOURCE_PREFIX, physnetOfResource, physnetResource } from '../../model/names.ts';
 
@@ -87,11 +86,4 @@ describe('shared names', () => {
       assert.deepEqual(copies, []);
     });
   }
-});
-
-describe('the order of names', () => {
-  it('puts worker-2 before worker-10, as people do', () => {
-    const sorted = ['a', 'worker', 'worker-1.rack-2', 'worker-1.rack-12', 'worker-2', 'worker-10'];
-    assert.deepEqual([...sorted].reverse().sort(byName((name) => name)), sorted);
-  });
 });

@@ -4,6 +4,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gateFilesIn } from '../../node-agent/gate/settings.ts';
 import { root } from '../support/bundles.ts';
 import { endGroup } from '../support/children.ts';
 import { needs, pathOf } from '../support/parts.ts';
@@ -82,8 +83,7 @@ export function createGateFixture() {
   mkdirSync(binDir);
   execFileSync('make', ['-s', '-C', join(root, 'native/cni'), `OUT=${binDir}`], { stdio: 'pipe' });
   const shim = join(binDir, 'plumbline-gate');
-  const socket = join(directory, 'gate.sock');
-  const state = join(directory, 'gate.state');
+  const { socket, state } = gateFilesIn(directory);
   const running = new Set<ChildProcess>();
   writeFileSync(
     join(binDir, PASS),

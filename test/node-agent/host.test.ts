@@ -10,7 +10,7 @@ import { buildStatus } from '../../node-agent/report/status.ts';
 import { parseNodeAgentConfig } from '../../node-agent/wiring/config.ts';
 import { kubeletConfigSources } from '../../node-agent/wiring/duties.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
-import { objectsOf, render } from '../real/install/rendered.ts';
+import { objectsOf, render } from '../real/install/rendered-fixture.ts';
 import { needs } from '../support/parts.ts';
 import { inputs, knownView } from './report/inputs-fixture.ts';
 import { recordingLogger, tempDirectories, writeTree } from './support.ts';

@@ -5,23 +5,24 @@ import { join } from 'node:path';
 import type { NodeTopology } from '../../kube/node-topology.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { writeMachine } from '../hardware/machine-fixture.ts';
+import { type DaemonProcess, startDaemonProcess } from '../support/daemon-process.ts';
 import { needs, skipWithout } from '../support/parts.ts';
 import { createFakeApi, type FakeApi } from './api-stand-in.ts';
 import { FakeKubelet } from './kubelet-stand-in.ts';
 import { allowedLists, eventually, type StandIn, startStandIn, tempDirectories, writeTree } from './support.ts';
-import { type AgentProcess, FROM_SOURCE, startAgentProcess, writeKubeconfig } from './wiring/agent-stage.ts';
+import { FROM_SOURCE, writeKubeconfig } from './wiring/agent-stage.ts';
 
 const NODE = 'worker-1';
 
 const startAgent = (flags: readonly string[], nodeFlags: readonly string[] = []) =>
-  startAgentProcess([...nodeFlags, ...FROM_SOURCE, '--probe-port', '0', ...flags]);
+  startDaemonProcess([...nodeFlags, ...FROM_SOURCE, '--probe-port', '0', ...flags]);
 
 const temp = tempDirectories();
 const machine = () => CpuSet.parse(readFileSync('/sys/devices/system/cpu/online', 'utf8'));
 let root: string;
 let api: FakeApi;
 let kubelet: FakeKubelet;
-let agent: AgentProcess;
+let agent: DaemonProcess;
 let standIns: StandIn[];
 let flags: string[];
 

@@ -5,10 +5,11 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { buildOnce, dist } from '../support/bundles.ts';
 import { endsWithUs } from '../support/children.ts';
+import { startDaemonProcess } from '../support/daemon-process.ts';
 import { needs } from '../support/parts.ts';
 import { shippedNodeOptions } from '../support/shipped.ts';
 import { eventually, tempDirectories } from './support.ts';
-import { startAgentProcess, writeKubeconfig } from './wiring/agent-stage.ts';
+import { writeKubeconfig } from './wiring/agent-stage.ts';
 
 const SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema';
 /** The limit of the manifest. */
@@ -111,7 +112,7 @@ describe('an agent whose Open vSwitch has tens of thousands of rows', function (
       line,
       lines,
       probe,
-    } = startAgentProcess([join(dist, 'node-agent.cjs'), ...common, '--host-root', directory], env);
+    } = startDaemonProcess([join(dist, 'node-agent.cjs'), ...common, '--host-root', directory], env);
     started.push(agent);
     await eventually(() => line('agent started') !== undefined, 'started');
     const located = () => lines.findLast(({ msg }) => String(msg).startsWith('network map updated'))?.['physnets'];

@@ -79,10 +79,9 @@ describe('publishing the report', () => {
     assert.equal(published()?.status?.devices, undefined);
     const nodePath = `/api/v1/nodes/${NODE}`;
     const node = api.objects.get(nodePath) as { status?: object };
-    const amounts = { capacity: { 'a/vf': '6' }, allocatable: { 'a/vf': '4' }, declaredFeatures: ['X'] };
+    const amounts = { capacity: { 'a/vf': '6' }, allocatable: { 'a/vf': '4' } };
     api.objects.set(nodePath, { ...node, status: { ...node.status, ...amounts } });
     await eventually(() => published()?.status?.devices !== undefined, 'devices');
-    assert.deepEqual((await readNode(api.client, NODE, new AbortController().signal)).declaredFeatures, ['X']);
     assert.deepEqual(published()?.status?.devices, [{ ...devices[0], unhealthy: 2 }]);
   });
 

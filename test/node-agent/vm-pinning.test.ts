@@ -345,23 +345,6 @@ describe('the record of pinned VMs', () => {
     assert.equal(record.has('a'), false);
   });
 
-  it('works without its file, and is on the disk when that can be written', async () => {
-    const time = startVirtualTime();
-    try {
-      const record = open();
-      mkdirSync(path, { recursive: true });
-      record.save(guest('a', 7));
-      assert.equal(record.scope('a', guest('a', 7)), 'vcpus');
-      rmdirSync(path);
-      await time.pass(10);
-      assert.deepEqual(saved().guests, [guest('a', 7)]);
-      assert.deepEqual(messages(), ['writing a state file failed; retrying', 'recovered']);
-    } finally {
-      stop.abort();
-      time.end();
-    }
-  });
-
   it('keeps what the agent before recorded until its end, and what was saved in a file that cannot be read', async () => {
     const time = startVirtualTime();
     try {

@@ -4,9 +4,9 @@ import { json } from 'node:stream/consumers';
 import { evictionDenial } from '../../sandbox/api-server/subresources.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import type { KubePod, KubeVmi } from '../../sandbox/objects.ts';
+import { listenOnLoopback } from '../support/processes.ts';
 import { until } from '../support/until.ts';
-import { type ControlPlane, type KubernetesObject, namespaceOf } from './control-plane.ts';
-import { listenOnLoopback } from './processes.ts';
+import { type ControlPlane, type KubernetesObject, namespaceOf } from './control-plane-stage.ts';
 
 const GROUP = 'subresources.kubevirt.io';
 const NAMESPACE = 'kubevirt';

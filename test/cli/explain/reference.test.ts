@@ -4,9 +4,9 @@ import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { parseReference } from '../../../cli/explain/reference.ts';
 import { CliError, EXIT } from '../../../cli/support/exit-status.ts';
-import { listenOnLoopback } from '../../real/processes.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { kubeconfigOf } from '../../support/kubeconfig.ts';
+import { listenOnLoopback } from '../../support/processes.ts';
 import { useCluster } from '../cluster-fixture.ts';
 import { buildCli, plumbline } from '../run.ts';
 

@@ -3,10 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { readVmFile } from '../../../cli/simulate/file.ts';
+import { expandVm } from '../../../cli/simulate/instancetypes.ts';
 import { prepare } from '../../../cli/simulate/run.ts';
 import { hypothetical, inventNodes } from '../../../cli/simulate/scene.ts';
 import { simulate } from '../../../cli/simulate/simulate.ts';
 import { CliError } from '../../../cli/support/exit-status.ts';
+import type { VmiShape } from '../../../model/shapes.ts';
 import { tempDirectories } from '../../support/files.ts';
 import { createObjectsApi } from '../objects-api-stand-in.ts';
 
@@ -63,27 +65,12 @@ describe('simulate of VMs with an instancetype', () => {
     assert.equal(await cpusOf('virtualmachineinstancetypes'), 6);
   });
 
-  for (const [topology, more, threads] of [
-    ['threads', {}, 8],
-    ['preferThreads', {}, 8],
-    ['cores', {}, 1],
-    ['sockets', {}, 1],
-    ['spread', {}, 1],
-    ['spread', { spreadOptions: { across: 'CoresThreads' } }, 2],
-    ['spread', { spreadOptions: { across: 'SocketsCoresThreads' } }, 2],
-  ] as const) {
-    it(`applies the preference ${topology} ${JSON.stringify(more)}: ${threads} threads per core`, async () => {
-      const preference = object('VirtualMachineClusterPreference', 'p', {
-        cpu: { preferredCPUTopology: topology, ...more },
-      });
-      const expanded = await demandOf([
-        vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } }),
-        CLUSTER,
-        preference,
-      ]);
-      assert.deepEqual([expanded.threads, expanded.demand?.cpus], [threads, 10]);
-    });
-  }
+  it('applies the preference of the VM', async () => {
+    const preference = object('VirtualMachineClusterPreference', 'p', { cpu: { preferredCPUTopology: 'threads' } });
+    const vm = vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } });
+    const { threads, demand } = await demandOf([vm, CLUSTER, preference]);
+    assert.deepEqual([threads, demand?.cpus], [8, 10]);
+  });
 
   for (const [title, spec, message] of [
     [
@@ -117,6 +104,62 @@ describe('simulate of VMs with an instancetype', () => {
       () => demandOf([vmWith({ instancetype: { name: 'gone' } })], client),
       /neither in a file nor in the cluster/,
     );
+  });
+});
+
+describe('a VM with an instancetype', () => {
+  const EIGHT = { cpu: { guest: 8, dedicatedCPUPlacement: true }, memory: { guest: '4Gi' } };
+  const VMI: VmiShape = { metadata: { annotations: { a: 'of the VM' } }, spec: { domain: {} } };
+  const expanded = async (vmi: VmiShape, instancetype?: object, preference?: object) => {
+    const names = {
+      ...(instancetype && { instancetype: { name: 'x' } }),
+      ...(preference && { preference: { name: 'x' } }),
+    };
+    const files = [
+      { kind: 'VirtualMachineClusterInstancetype', name: 'x', namespace: '', spec: instancetype },
+      { kind: 'VirtualMachineClusterPreference', name: 'x', namespace: '', spec: preference },
+    ];
+    return (await expandVm({ name: 'fw', namespace: 'tenants', vmi, ...names }, files, undefined)).vmi;
+  };
+
+  for (const [topology, spreadOptions, expected] of [
+    [undefined, undefined, [8, 1, 1]],
+    ['sockets', undefined, [8, 1, 1]],
+    ['preferThreads', undefined, [1, 1, 8]],
+    ['cores', undefined, [1, 8, 1]],
+    ['spread', undefined, [4, 2, 1]],
+    ['spread', { ratio: 4 }, [2, 4, 1]],
+    ['spread', { across: 'CoresThreads' }, [1, 4, 2]],
+    ['spread', { across: 'SocketsCoresThreads' }, [2, 2, 2]],
+  ] as const) {
+    it(`has ${expected} sockets, cores and threads: ${topology} ${JSON.stringify(spreadOptions ?? {})}`, async () => {
+      const preference = { cpu: { preferredCPUTopology: topology, spreadOptions } };
+      const { sockets, cores, threads } = (await expanded(VMI, EIGHT, preference)).spec.domain.cpu ?? {};
+      assert.deepEqual([sockets, cores, threads], expected);
+    });
+  }
+
+  it('has one core for one vCPU, whatever is preferred', async () => {
+    const single = { ...EIGHT, cpu: { guest: 1 } };
+    const { cpu } = (await expanded(VMI, single, { cpu: { preferredCPUTopology: 'threads' } })).spec.domain;
+    assert.deepEqual([cpu?.sockets, cpu?.cores, cpu?.threads], [1, 1, 1]);
+  });
+
+  it('has its own annotations before those of the instancetype and of the preference', async () => {
+    const preference = { annotations: { a: 'preferred', b: 'preferred', c: 'preferred' } };
+    const instancetype = { ...EIGHT, annotations: { a: 'of the type', b: 'of the type' } };
+    const { annotations } = (await expanded(VMI, instancetype, preference)).metadata;
+    assert.deepEqual(annotations, { a: 'of the VM', b: 'of the type', c: 'preferred' });
+    assert.deepEqual((await expanded(VMI, undefined, preference)).metadata.annotations, {
+      ...preference.annotations,
+      a: 'of the VM',
+    });
+  });
+
+  it('has the devices of both', async () => {
+    const own = { ...VMI, spec: { domain: { devices: { gpus: [{ deviceName: 'a' }] } } } };
+    const { devices } = (await expanded(own, { ...EIGHT, gpus: [{ deviceName: 'b' }] })).spec.domain;
+    assert.deepEqual(devices, { gpus: [{ deviceName: 'a' }, { deviceName: 'b' }], hostDevices: [] });
   });
 });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { EventStream } from '../../../console/server/stream.ts';
-import { listenOnLoopback } from '../../real/processes.ts';
+import { listenOnLoopback } from '../../support/processes.ts';
 import { type Listener, listen } from '../support.ts';
 
 /** A feed with content from the test. */

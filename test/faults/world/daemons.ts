@@ -4,7 +4,7 @@ import type { DemoCluster } from '../../../cli/demo/cluster.ts';
 import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { agentArgs, dpuArgs } from '../../../cli/demo/plumbline.ts';
 import { NAMESPACE, SCHEDULER, WEBHOOK } from '../../../model/names.ts';
-import type { SchedulerProgram } from '../../real/control-plane.ts';
+import type { SchedulerProgram } from '../../real/control-plane-stage.ts';
 import { mountSecret } from '../../support/mounted-secret.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { type ApiGate, redirect } from './api-gate.ts';

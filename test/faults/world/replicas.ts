@@ -1,6 +1,6 @@
 import { request } from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SchedulerProgram } from '../../real/control-plane.ts';
+import type { SchedulerProgram } from '../../real/control-plane-stage.ts';
 import type { Supervised } from './supervised.ts';
 
 /** A pod of one container, or of several that start and stop together. */

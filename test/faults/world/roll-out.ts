@@ -1,5 +1,5 @@
 import { SCHEDULER } from '../../../model/names.ts';
-import { objectsOf, render } from '../../real/install/rendered.ts';
+import { objectsOf, render } from '../../real/install/rendered-fixture.ts';
 import type { Daemons } from './daemons.ts';
 import type { Replicas } from './replicas.ts';
 

@@ -6,7 +6,7 @@ import { placedBy } from '../../support/rendered-launcher.ts';
 import { type RealLauncher, realLaunchers, vector } from '../../support/vectors.ts';
 import { noteVersion } from '../../support/versions.ts';
 import { CASES_SINCE, minorOf, PARTS_SINCE, RENAMED_LABELS } from '../install-strategy-fixture.ts';
-import { cpusOf } from '../machines.ts';
+import { cpusOf } from '../machines-stage.ts';
 import type { Cases } from '../stage.ts';
 
 interface Operation {

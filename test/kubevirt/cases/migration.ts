@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { until } from '../../../cli/demo/until.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
-import { cpusOf, machine, PATIENCE } from '../machines.ts';
+import { cpusOf, machine, PATIENCE } from '../machines-stage.ts';
 import type { Cases } from '../stage.ts';
 
 const MERGE = 'application/merge-patch+json';

@@ -9,7 +9,7 @@ import type { PodView } from '../../../scheduler-plugin/cluster/pod-view.ts';
 import { removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { plumbline } from '../../cli/run.ts';
 import { type Spoken, spoken } from '../../cli/spoken.ts';
-import { cpusOf, machine, PATIENCE, WHOLE_CORES } from '../machines.ts';
+import { cpusOf, machine, PATIENCE, WHOLE_CORES } from '../machines-stage.ts';
 import type { Cases, KubeVirtStage } from '../stage.ts';
 
 /** A kube-scheduler without an extender, as in a cluster without Plumbline. */

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { KUBEVIRT } from '../../kubevirt/install-strategy-fixture.ts';
 import { writeCertificate } from '../../real/certificates-fixture.ts';
-import { freePort, startProgram } from '../../real/processes.ts';
+import { freePort, startProgram } from '../../support/processes.ts';
 import { accountConfig } from '../scenarios/control-daemons.ts';
 import type { Scene } from '../scenarios/scenario.ts';
 import { kubeVirtAsset } from './assets.ts';

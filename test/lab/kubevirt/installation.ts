@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { KUBEVIRT, reachable } from '../../kubevirt/install-strategy-fixture.ts';
-import type { KubernetesObject } from '../../real/control-plane.ts';
+import type { KubernetesObject } from '../../real/control-plane-stage.ts';
 import { isWebhookConfiguration } from '../../real/demo/webhook-configurations-fixture.ts';
 import type { LabMachine } from '../lab.ts';
 import { applyObjects, deleteObjects } from '../scenarios/guest-agent.ts';

@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../../kube/client.ts';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
 import { definitionOfTheCr, installStrategy, KUBEVIRT, kubeVirtCr } from '../../kubevirt/install-strategy-fixture.ts';
-import { type KubernetesObject, namespaceOf } from '../../real/control-plane.ts';
+import { type KubernetesObject, namespaceOf } from '../../real/control-plane-stage.ts';
 import { HANDLER_IMAGE, LAUNCHER_IMAGE } from './images.ts';
 
 /** Objects that virt-operator checks, and kinds of other products. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Program } from '../../real/processes.ts';
+import type { Program } from '../../support/processes.ts';
 import { CommandError } from './commands.ts';
 import type { Shell } from './ssh.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { HostReport } from '../../../model/kubelet/host-report.ts';
-import { binary } from '../../real/control-plane.ts';
+import { binary } from '../../real/control-plane-stage.ts';
 import { type AgentReport, agentReport } from '../agent-report.ts';
 import { deviceCounts } from '../devices.ts';
 import { createGuest, type Guest } from '../guest.ts';

@@ -6,13 +6,13 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeconfig } from '../../../sandbox/cluster/identities.ts';
 import { serverOf } from '../../faults/world/api-gate.ts';
 import { writeCertificate } from '../../real/certificates-fixture.ts';
-import { binary, type KubernetesObject } from '../../real/control-plane.ts';
+import { binary, type KubernetesObject } from '../../real/control-plane-stage.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from '../../real/demo/webhook-configurations-fixture.ts';
-import { objectsOf, render } from '../../real/install/rendered.ts';
-import { freePort, startProgram } from '../../real/processes.ts';
+import { objectsOf, render } from '../../real/install/rendered-fixture.ts';
 import { configurationAt } from '../../real/scheduler/stage.ts';
 import { FOREIGN_DEFINITIONS } from '../../real/webhook/crds-fixture.ts';
 import { dist } from '../../support/bundles.ts';
+import { freePort, startProgram } from '../../support/processes.ts';
 import { applyObjects, deleteObjects } from './guest-agent.ts';
 import type { Scene } from './scenario.ts';
 

@@ -1,6 +1,6 @@
 import { isAlreadyExists } from '../../../kube/client.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
-import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../../real/webhook/objects.ts';
+import { type CreatedVmi, launcherFor, localnet, virtualMachineInstance } from '../../real/webhook/objects-fixture.ts';
 import { NAMESPACE } from '../cluster.ts';
 import { SCHEDULER } from './control-daemons.ts';
 import type { Scene } from './scenario.ts';

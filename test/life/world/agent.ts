@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type AgentProcess, startAgentProcess } from '../../node-agent/wiring/agent-stage.ts';
 import { dist } from '../../support/bundles.ts';
+import { type DaemonProcess, startDaemonProcess } from '../../support/daemon-process.ts';
 
 const CLOCK = join(import.meta.dirname, '../../faults/world/jumping-clock.cjs');
 
@@ -8,13 +8,13 @@ const CLOCK = join(import.meta.dirname, '../../faults/world/jumping-clock.cjs');
 export class LifeAgent {
   /** When it began to work, or took over from another agent: monotonic milliseconds. */
   since = Number.POSITIVE_INFINITY;
-  readonly #process: AgentProcess;
+  readonly #process: DaemonProcess;
   #isExpectedToEnd = false;
   ended: string | undefined;
 
   constructor(flags: readonly string[], clockFile: string) {
     const program = ['--require', CLOCK, join(dist, 'node-agent.cjs'), '--probe-port', '0'];
-    this.#process = startAgentProcess([...program, ...flags], { ...process.env, PLUMBLINE_TEST_CLOCK: clockFile });
+    this.#process = startDaemonProcess([...program, ...flags], { ...process.env, PLUMBLINE_TEST_CLOCK: clockFile });
     this.#process.process.once('exit', (code, signal) => {
       if (!this.#isExpectedToEnd) this.ended = `status ${code ?? signal}: ${this.lastWords()}`;
     });

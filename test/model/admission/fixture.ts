@@ -8,6 +8,7 @@ import { ALIGN_ANNOTATION, FULL_PCPUS_ANNOTATION } from '../../../model/names.ts
 import { EMPTY_CONTEXT } from '../../../model/networks/context.ts';
 import { type NadFacts, nadFacts } from '../../../model/networks/nad.ts';
 import { COMPUTE, type ContainerShape, type PodShape } from '../../../model/shapes.ts';
+import { vmiOwner } from '../../support/vmi-owner.ts';
 
 export type AlignmentRequest = Parameters<typeof decideAlignment>[0];
 
@@ -84,15 +85,12 @@ export function launcher(podlike: Podlike = {}, more: Partial<LauncherFacts> = {
     labels,
     resources,
   } = podlike;
-  const owner = {
-    apiVersion: 'kubevirt.io/v1',
-    kind: 'VirtualMachineInstance',
-    name: 'vm',
-    uid: 'u1',
-    controller: true,
-  };
   const pod = {
-    metadata: { labels: { 'kubevirt.io': 'virt-launcher', ...labels }, annotations, ownerReferences: [owner] },
+    metadata: {
+      labels: { 'kubevirt.io': 'virt-launcher', ...labels },
+      annotations,
+      ownerReferences: [vmiOwner('vm', 'u1')],
+    },
     spec: { containers, ...(initContainers && { initContainers }), schedulerName, resources },
   };
   const { owner: lookup = found() } = more;

@@ -6,6 +6,7 @@ import type { NodeNetworks } from '../../../model/networks/reach.ts';
 import { MovedNetworks } from '../../../node-agent/device-plugin/moved-networks.ts';
 import { UNKNOWN_NETWORKS } from '../../../node-agent/networks/combine.ts';
 import { podResourcesOf } from '../../support/pod-resources.ts';
+import { vmiOwner } from '../../support/vmi-owner.ts';
 import { createFakeApi, type FakeApi } from '../api-stand-in.ts';
 import { eventually, twoCells as host, recordingLogger, set, useDuties } from '../support.ts';
 
@@ -88,8 +89,7 @@ describe('networks that move while pods run', () => {
   };
 
   it('a move to the other NUMA node records an Event on the launcher and on its VMI', async () => {
-    const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name: 'firewall', uid: 'v1' };
-    store('vm', { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [{ ...owner, controller: true }] });
+    store('vm', { labels: { 'kubevirt.io': 'virt-launcher' }, ownerReferences: [vmiOwner('firewall', 'v1')] });
     change(physnets({ east: '1' }, '0'));
     await eventually(() => notified.length === 2, 'both Events');
     assert.deepEqual(

@@ -3,7 +3,7 @@ import { CpuSet } from '../../../model/cpu-set.ts';
 import { SyscallError } from '../../../native/affinity.ts';
 import { findGuest } from '../../../node-agent/vm-pinning/guest.ts';
 import { set } from '../support.ts';
-import { machine } from './guest-fixture.ts';
+import { machine } from './stage.ts';
 
 describe('the QEMU process of a launcher', () => {
   it('is the one with vCPU threads, wherever it is listed, or the first one before vCPUs exist', () => {

@@ -4,7 +4,7 @@ import { SyscallError } from '../../../native/affinity.ts';
 import { findGuest } from '../../../node-agent/vm-pinning/guest.ts';
 import { Housekeeping } from '../../../node-agent/vm-pinning/housekeeping.ts';
 import { set } from '../support.ts';
-import { machine } from './guest-fixture.ts';
+import { machine } from './stage.ts';
 
 describe('the emulator’s CPUs of a container', () => {
   const HOST = createHost({ cells: [{ id: 0, cpus: '0-7' }], cores: ['0-1', '2-3', '4-5', '6-7'] });

@@ -6,10 +6,12 @@ import { CPU_MASK_ANNOTATION } from '../../../model/names.ts';
 import { SyscallError, type ThreadAffinity } from '../../../native/affinity.ts';
 import { type AssignmentsView, UNKNOWN_VIEW } from '../../../node-agent/assignments/view.ts';
 import { CgroupTree } from '../../../node-agent/processes/cgroup-tree.ts';
+import type { GuestParts } from '../../../node-agent/vm-pinning/guest.ts';
 import { type Launcher, nodeLauncherOf } from '../../../node-agent/vm-pinning/launchers.ts';
 import { PinRecord } from '../../../node-agent/vm-pinning/pins-file.ts';
 import { VmPinning } from '../../../node-agent/vm-pinning/vm-pinning.ts';
-import { recordingLogger, testMetrics } from '../support.ts';
+import { vmiOwner } from '../../support/vmi-owner.ts';
+import { recordingLogger, set, testMetrics } from '../support.ts';
 
 type VmPinningDeps = ConstructorParameters<typeof VmPinning>[0];
 
@@ -37,17 +39,53 @@ export interface VmOptions {
   readonly housekeeping?: string;
 }
 
+interface PretendProcess {
+  name: string;
+  start: number;
+  identity: number;
+  readonly threads: Map<number, string>;
+}
+
+/** Processes as /proc shows them. */
+export function machine() {
+  const affinity = new FakeAffinity();
+  const processes = new Map<number, PretendProcess>();
+  const time = { now: 50_000 };
+  const parts: GuestParts = {
+    affinity,
+    threads: {
+      list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
+      name: (pid, tid) => processes.get(pid)?.threads.get(tid),
+      has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
+    },
+    processes: {
+      name: (pid) => processes.get(pid)?.name,
+      start: (pid) => processes.get(pid)?.start,
+      identity: (pid) => processes.get(pid)?.identity,
+    },
+    nowSeconds: () => time.now / 1000,
+  };
+  const add = (pid: number, name: string, threads: Record<number, string>, cpus = '0-7') => {
+    processes.set(pid, {
+      name,
+      start: pid * 10,
+      identity: pid,
+      threads: new Map(Object.entries(threads).map(([tid, thread]) => [Number(tid), thread])),
+    });
+    for (const tid of Object.keys(threads)) affinity.masks.set(Number(tid), set(cpus));
+  };
+  return { affinity, processes, time, parts, add };
+}
+
 /** A node with any number of CPUs: cgroups as files, simulated threads and kernel. */
 export function createScene(root: string) {
-  const affinity = new FakeAffinity();
+  const { affinity, processes, parts, time } = machine();
   const cores = Array.from({ length: 32 }, (_, i) => (i < 16 ? `${i},${i + 16}` : `${i + 16},${i + 32}`));
   const host = createHost({ cells: [{ id: 0, cpus: '0-63' }], cores });
-  const processes = new Map<number, { name: string; start: number; threads: Map<number, string> }>();
   const launchers = new Map<string, Launcher>();
   mkdirSync(root, { recursive: true });
   writeFileSync(join(root, 'cgroup.controllers'), 'cpuset cpu\n');
   let next = 1000;
-  let clock = 0;
   let view: AssignmentsView = { ...UNKNOWN_VIEW, policy: 'static', reserved: CpuSet.EMPTY, problems: [] };
   let changed = () => {};
   const { log } = recordingLogger();
@@ -74,7 +112,7 @@ export function createScene(root: string) {
       threads.set(tid, thread);
       affinity.masks.set(tid, CpuSet.parse(cpus));
     };
-    processes.set(pid, { name: 'qemu-system-x86', start: pid * 7, threads });
+    processes.set(pid, { name: 'qemu-system-x86', start: pid * 7, identity: pid * 7, threads });
     const emulator = housekeeping ?? cpuset;
     for (const thread of ['qemu-system-x86', 'IO mon_iothread', 'vnc_worker']) add(thread, emulator);
     for (let i = 0; i < vcpus; i++) add(`CPU ${i}/KVM`, pins === undefined ? cpuset : String(pins[i]));
@@ -103,18 +141,11 @@ export function createScene(root: string) {
     view = { ...view, assignments: [...view.assignments, entry], owned: view.owned.union(entry.cpus) };
   };
 
-  const startOf = (pid: number) => processes.get(pid)?.start;
+  const startOf = parts.processes.start;
   const deps: VmPinningDeps = {
-    affinity,
+    ...parts,
     tree: new CgroupTree(root),
     record: new PinRecord({ path: join(root, 'state/vm-pins.json'), bootId: 'boot-1', startOf, log }),
-    threads: {
-      list: (pid) => [...(processes.get(pid)?.threads.keys() ?? [])],
-      name: (pid, tid) => processes.get(pid)?.threads.get(tid),
-      has: (pid, tid) => processes.get(pid)?.threads.has(tid) === true,
-    },
-    processes: { name: (pid) => processes.get(pid)?.name, start: startOf, identity: startOf },
-    nowSeconds: () => clock / 1000,
     launchers: {
       items: launchers,
       run: (signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
@@ -153,7 +184,7 @@ export function createScene(root: string) {
     },
     /** Advances the clock by milliseconds. */
     pass: (milliseconds: number) => {
-      clock += milliseconds;
+      time.now += milliseconds;
     },
     /** Creates an agent; each reads the record of the previous one. */
     create: (more: Partial<VmPinningDeps> = {}) => {
@@ -170,13 +201,6 @@ export function launcherPod(
   id: string,
   metadata: { annotations?: Readonly<Record<string, string>>; labels?: Readonly<Record<string, string>> } = {},
 ): Launcher {
-  const owner = {
-    apiVersion: 'kubevirt.io/v1',
-    kind: 'VirtualMachineInstance',
-    name,
-    uid: `vmi-${uid}`,
-    controller: true,
-  };
   const launcher = nodeLauncherOf({
     metadata: {
       name: `virt-launcher-${name}-x`,
@@ -184,7 +208,7 @@ export function launcherPod(
       uid,
       ...metadata,
       labels: { 'kubevirt.io': 'virt-launcher', ...metadata.labels },
-      ownerReferences: [owner],
+      ownerReferences: [vmiOwner(name, `vmi-${uid}`)],
     },
     spec: { containers: [{ name: 'compute', resources: undefined }] },
     status: { containerStatuses: [{ name: 'compute', containerID: `containerd://${id}` }] },

@@ -1,52 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { endsWithUs } from '../../support/children.ts';
+import { fromSource } from '../../support/daemon-process.ts';
 
 /** The agent from its source, as arguments of Node.js. */
-export const FROM_SOURCE = ['--import', 'tsx', join(import.meta.dirname, '../../../node-agent/main.ts')] as const;
-
-export interface AgentProcess {
-  readonly process: ChildProcess;
-  readonly lines: Readonly<Record<string, unknown>>[];
-  /** Standard error other than log lines. */
-  readonly text: string[];
-  /** The first log line with that message. */
-  line(message: string): Readonly<Record<string, unknown>> | undefined;
-  /** GET on the probe port, by default the one that it has logged. */
-  probe(path: string, port?: number): Promise<{ status: number; body: string }>;
-  /** Sends SIGTERM and returns the exit status. */
-  stop(): Promise<number | null>;
-}
-
-export function startAgentProcess(args: readonly string[], env = process.env): AgentProcess {
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'inherit', 'pipe'] });
-  endsWithUs(child);
-  const lines: Record<string, unknown>[] = [];
-  const text: string[] = [];
-  createInterface({ input: child.stderr }).on('line', (line) => {
-    if (line.startsWith('{"level"')) lines.push(JSON.parse(line));
-    else text.push(line);
-  });
-  return {
-    process: child,
-    lines,
-    text,
-    line: (message) => lines.find(({ msg }) => msg === message),
-    async probe(path, port = Number(lines.find(({ probePort }) => probePort !== undefined)?.['probePort'])) {
-      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
-      return { status: response.status, body: await response.text() };
-    },
-    async stop() {
-      const exited = child.exitCode === null ? once(child, 'exit') : undefined;
-      child.kill('SIGTERM');
-      await exited;
-      return child.exitCode;
-    },
-  };
-}
+export const FROM_SOURCE = fromSource('node-agent/main.ts');
 
 /** The flag that puts the agent's directories below this one. The default ones belong to this machine. */
 export function placesIn(directory: string): string[] {

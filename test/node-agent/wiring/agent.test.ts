@@ -5,9 +5,10 @@ import { createConnection } from 'node:net';
 import { join } from 'node:path';
 import { createAgent } from '../../../node-agent/wiring/agent.ts';
 import { parseNodeAgentConfig } from '../../../node-agent/wiring/config.ts';
-import { freePort } from '../../real/processes.ts';
+import { type DaemonProcess, startDaemonProcess } from '../../support/daemon-process.ts';
+import { freePort } from '../../support/processes.ts';
 import { eventually, recordingLogger, tempDirectories } from '../support.ts';
-import { type AgentProcess, FROM_SOURCE, placesIn, startAgentProcess, writeKubeconfig } from './agent-stage.ts';
+import { FROM_SOURCE, placesIn, writeKubeconfig } from './agent-stage.ts';
 
 /** Seconds from the end of one agent to the work of the next. */
 const TAKEOVER_SECONDS = 5;
@@ -15,7 +16,7 @@ const TAKEOVER_SECONDS = 5;
 describe('two agents on one node', function () {
   this.timeout(300_000);
   const temp = tempDirectories();
-  const started: AgentProcess[] = [];
+  const started: DaemonProcess[] = [];
   let directory: string;
 
   beforeEach(() => {
@@ -29,7 +30,7 @@ describe('two agents on one node', function () {
   const start = async (port: number) => {
     const flags = ['--mode', 'dpu-host', '--node-name', 'n1', '--gate', 'on', '--probe-port', String(port)];
     const kubeconfig = ['--kubeconfig', writeKubeconfig(directory)];
-    const agent = startAgentProcess([...FROM_SOURCE, ...flags, ...kubeconfig, ...placesIn(directory)]);
+    const agent = startDaemonProcess([...FROM_SOURCE, ...flags, ...kubeconfig, ...placesIn(directory)]);
     started.push(agent);
     await eventually(() => agent.line('agent started') !== undefined, 'started');
     return agent;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TLSSocket } from 'node:tls';
 import { type WebSocket, WebSocketServer } from 'ws';
 import type { CertificateAuthority } from '../../../sandbox/certificates.ts';
-import { listenOnLoopback } from '../processes.ts';
+import { listenOnLoopback } from '../../support/processes.ts';
 
 /**
  * The kubelet's `/portForward/{namespace}/{pod}` over WebSocket, as the kubelet and containerd serve it: the caller

@@ -4,7 +4,7 @@ import { parseAllDocuments } from 'yaml';
 import { plumbline } from '../../cli/run.ts';
 import { root } from '../../support/bundles.ts';
 import { until } from '../../support/until.ts';
-import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 
 interface GuideRole extends KubernetesObject {
   readonly rules: readonly { readonly resources: readonly string[]; readonly verbs: readonly string[] }[];

@@ -4,7 +4,7 @@ import type { Printer } from '../../../cli/demo/printer.ts';
 import { fitErrorMessage } from '../../../sandbox/scheduler/decision.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
 import { needs } from '../../support/parts.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { createRealCluster } from './real-cluster-stage.ts';
 
 type StepReport = Parameters<Printer['step']>[0];

@@ -3,7 +3,7 @@ import { evictionDenial } from '../../../sandbox/api-server/subresources.ts';
 import type { EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import { VirtController } from '../../../sandbox/virt-controller/virt-controller.ts';
 import type { RemoteClient } from '../../support/remote-client.ts';
-import type { ControlPlane } from '../control-plane.ts';
+import type { ControlPlane } from '../control-plane-stage.ts';
 import { failure, serveVirtApi, type VirtApiAnswer } from '../virt-api-stage.ts';
 import { FOREIGN_DEFINITIONS } from '../webhook/crds-fixture.ts';
 

@@ -15,15 +15,15 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { createEmulatedNode, type EmulatedNode } from '../../../sandbox/cluster/emulated-node.ts';
 import type { Identity } from '../../../sandbox/cluster/identities.ts';
 import { silent } from '../../support/logger.ts';
+import type { Program } from '../../support/processes.ts';
 import { createRemoteClient, type RemoteClient } from '../../support/remote-client.ts';
 import {
   type ControlPlane,
   type KubernetesObject,
   type SchedulerProgram,
   startControlPlane,
-} from '../control-plane.ts';
-import { objectsOf, render } from '../install/rendered.ts';
-import type { Program } from '../processes.ts';
+} from '../control-plane-stage.ts';
+import { objectsOf, render } from '../install/rendered-fixture.ts';
 import { KUBEVIRT_STAND_IN, type KubeVirt } from './kubevirt-stand-in.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from './webhook-configurations-fixture.ts';
 

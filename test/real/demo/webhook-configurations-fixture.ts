@@ -1,5 +1,5 @@
 import { until } from '../../support/until.ts';
-import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 
 interface WebhookConfiguration extends KubernetesObject {
   readonly webhooks: readonly { readonly clientConfig: { readonly service: { readonly path: string } } }[];

@@ -5,8 +5,8 @@ import { renewalWriter } from '../../../model/lease/diagnose.ts';
 import { DPU_RUN_ANNOTATION } from '../../../model/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs, pathOf } from '../../support/parts.ts';
+import { type Program, startProgram } from '../../support/processes.ts';
 import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons-stage.ts';
-import { type Program, startProgram } from '../processes.ts';
 import { createDpuScene, type DpuScene } from './stage.ts';
 
 /** Seconds between two looks at the lease. */

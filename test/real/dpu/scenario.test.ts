@@ -6,7 +6,7 @@ import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { type RealOvs, startRealOvs } from '../../node-agent/ovs-stage.ts';
 import { eventually } from '../../support/eventually.ts';
 import { needs } from '../../support/parts.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { DURATION, INTERVAL, DPU_WORKER as NODE } from '../install/daemons-stage.ts';
 import { createDpuScene, type DpuScene } from './stage.ts';
 

@@ -4,9 +4,9 @@ import { X509Certificate } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
-import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
-import { kubectlEnvironment, objectsOf, render } from './rendered.ts';
+import { kubectlEnvironment, objectsOf, render } from './rendered-fixture.ts';
 
 const SCRIPT = join(root, 'manifests/overlays/development/certificates.sh');
 const SECRETS = '/api/v1/namespaces/plumbline-system/secrets';

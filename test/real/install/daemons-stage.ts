@@ -5,11 +5,11 @@ import { type DaemonProcess, startDaemon } from '../../../cli/demo/daemons.ts';
 import type { SwitchProcesses } from '../../../cli/demo/open-vswitch.ts';
 import { addSwitch } from '../../../cli/demo/plumbline.ts';
 import { root } from '../../support/bundles.ts';
+import { freePort } from '../../support/processes.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
-import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
-import { freePort } from '../processes.ts';
+import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 import type { NodeStandIn } from './node-stand-in.ts';
-import { objectsOf, render } from './rendered.ts';
+import { objectsOf, render } from './rendered-fixture.ts';
 
 export const SYSTEM = 'plumbline-system';
 export const DPUS = 'plumbline-dpu';

@@ -7,8 +7,8 @@ import { isNotFound, type KubeError } from '../../../kube/client.ts';
 import { NODE_TOPOLOGIES, SCHEMAS, type Schema } from '../../manifests/definition-fixture.ts';
 import { root } from '../../support/bundles.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane.ts';
-import { objectsOf, render } from './rendered.ts';
+import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane-stage.ts';
+import { objectsOf, render } from './rendered-fixture.ts';
 
 const run = promisify(execFile);
 const TOPOLOGIES = '/apis/plumbline.dev/v1alpha1/nodetopologies';

@@ -5,7 +5,7 @@ import { observedPod, podViewOf } from '../../../scheduler-plugin/cluster/pod-vi
 import { type Removal, removeUnstarted } from '../../../scheduler-plugin/controllers/evictions.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { until } from '../../support/until.ts';
-import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
+import { namespaceOf, onControlPlane, podOf } from '../control-plane-stage.ts';
 import { installInterceptor } from '../virt-api-stage.ts';
 import { bindingOf, installPolicies, type Policies } from '../webhook/policies-stage.ts';
 

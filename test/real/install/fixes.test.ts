@@ -10,9 +10,9 @@ import { loadKubeconfig } from '../../../kube/kubeconfig.ts';
 import { NODE_TOPOLOGY_API } from '../../../kube/node-topology.ts';
 import { NAMESPACE, SCHEDULER, SCHEDULER_WEBHOOK, WEBHOOK, WEBHOOK_REQUIRED } from '../../../model/names.ts';
 import { root } from '../../support/bundles.ts';
-import { type KubernetesObject, onControlPlane, startControlPlane } from '../control-plane.ts';
+import { type KubernetesObject, onControlPlane, startControlPlane } from '../control-plane-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
-import { kubectlEnvironment } from './rendered.ts';
+import { kubectlEnvironment } from './rendered-fixture.ts';
 import { kubectl, type Place, WAYS } from './ways-fixture.ts';
 
 interface Break {

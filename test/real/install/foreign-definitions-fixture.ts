@@ -1,4 +1,4 @@
-import type { KubernetesObject } from '../control-plane.ts';
+import type { KubernetesObject } from '../control-plane-stage.ts';
 import { definitionOf, FOREIGN_DEFINITIONS, type ForeignKind } from '../webhook/crds-fixture.ts';
 
 const text = { type: 'string' };

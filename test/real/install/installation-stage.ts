@@ -7,15 +7,15 @@ import type { DaemonProcess } from '../../../cli/demo/daemons.ts';
 import { openVswitch } from '../../../cli/demo/open-vswitch.ts';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
+import type { Program } from '../../support/processes.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, podOf, startControlPlane } from '../control-plane.ts';
-import type { Program } from '../processes.ts';
+import { type ControlPlane, podOf, startControlPlane } from '../control-plane-stage.ts';
 import { readyNode } from '../scheduler/stage.ts';
 import { type AuditedRequest, auditPolicy, readAuditLog } from './audit-log-stage.ts';
 import { agentOf, buildImages, DPU_WORKER, DPUS, SYSTEM, starter, WORKER, type Workload } from './daemons-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { createNodeStandIn, type NodeStandIn } from './node-stand-in.ts';
-import { kubectlEnvironment, objectsOf, render } from './rendered.ts';
+import { kubectlEnvironment, objectsOf, render } from './rendered-fixture.ts';
 import { createWayToTheCluster, type WayToTheCluster } from './services-stage.ts';
 
 /**

@@ -9,7 +9,7 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { kubeletConfiguration } from '../../../sandbox/kubelet/settings.ts';
 import { writeSysfs } from '../../../sandbox/kubelet/sysfs.ts';
 import { FakeKubelet } from '../../node-agent/kubelet-stand-in.ts';
-import { listenOnLoopback } from '../processes.ts';
+import { listenOnLoopback } from '../../support/processes.ts';
 
 /** The node of an agent: sysfs, the kubelet's directory and sockets, and the kubelet's port. */
 export interface NodeStandIn {

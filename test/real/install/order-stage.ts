@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
-import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane-stage.ts';
 import { startWebhook } from '../webhook/installed-stage.ts';
 import {
   type CreatedPod,
@@ -12,10 +12,10 @@ import {
   launcherFor,
   type VmiOptions,
   virtualMachineInstance,
-} from '../webhook/objects.ts';
+} from '../webhook/objects-fixture.ts';
 import { sceneOf } from '../webhook/stage.ts';
 import { SYSTEM } from './daemons-stage.ts';
-import { kubectlEnvironment } from './rendered.ts';
+import { kubectlEnvironment } from './rendered-fixture.ts';
 import { createWayToTheCluster } from './services-stage.ts';
 
 const TENANT = 'tenant';

@@ -1,4 +1,4 @@
-import type { KubernetesObject } from '../control-plane.ts';
+import type { KubernetesObject } from '../control-plane-stage.ts';
 import type { AuditedRequest } from './audit-log-stage.ts';
 
 /** One verb on one resource that a role gives to an account. */

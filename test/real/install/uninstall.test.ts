@@ -9,7 +9,7 @@ import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
 import { DPU_WORKER, SYSTEM, WORKER } from './daemons-stage.ts';
 import { type Installation, install, OVERLAY } from './installation-stage.ts';
-import { kubectlEnvironment } from './rendered.ts';
+import { kubectlEnvironment } from './rendered-fixture.ts';
 
 const SCRIPT = join(root, 'manifests/uninstall.sh');
 const NODES = '/api/v1/nodes';

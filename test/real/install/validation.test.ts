@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { root } from '../../support/bundles.ts';
 import { pathOf, skipFor } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, namespaceOf, onControlPlane, startControlPlane } from '../control-plane-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
-import { objectsOf, render } from './rendered.ts';
+import { objectsOf, render } from './rendered-fixture.ts';
 
 const AGENT = 'base/node-agent/components';
 /** Everything that can be applied: what, and with which components. */

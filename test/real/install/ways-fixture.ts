@@ -5,8 +5,8 @@ import { stringify } from 'yaml';
 import { NAMESPACE, WEBHOOK } from '../../../model/names.ts';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
-import type { ControlPlane } from '../control-plane.ts';
-import { objectsOf } from './rendered.ts';
+import type { ControlPlane } from '../control-plane-stage.ts';
+import { objectsOf } from './rendered-fixture.ts';
 
 const REGISTRY = 'registry.example.com/plumbline';
 const MINOR = '1.36';

@@ -3,11 +3,11 @@ import { stringify } from 'yaml';
 import { isNotFound } from '../../../kube/client.ts';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import type { KubernetesObject } from '../control-plane-stage.ts';
 import { SYSTEM } from './daemons-stage.ts';
 import { DEFINITIONS } from './foreign-definitions-fixture.ts';
 import { type OrderStage, startOrderStage, UNTOUCHED } from './order-stage.ts';
-import { objectsOf, render } from './rendered.ts';
+import { objectsOf, render } from './rendered-fixture.ts';
 
 const ASIDE = ['components/no-cert-manager'];
 const SECRET = `/api/v1/namespaces/${SYSTEM}/secrets/plumbline-webhook-tls`;

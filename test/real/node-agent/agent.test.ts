@@ -5,7 +5,7 @@ import { readNode } from '../../../node-agent/kube-objects/lease.ts';
 import { TopologyStore } from '../../../node-agent/report/topology-store.ts';
 import { deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
-import { onControlPlane, podOf } from '../control-plane.ts';
+import { onControlPlane, podOf } from '../control-plane-stage.ts';
 import { topologyOf } from '../scheduler/stage.ts';
 import { type InstalledAgents, installAgents } from './stage.ts';
 

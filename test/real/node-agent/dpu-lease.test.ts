@@ -14,7 +14,7 @@ import { testMetrics } from '../../node-agent/support.ts';
 import { DENIED_BY_RBAC, deniedByPolicy, isDenied } from '../../support/denied.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { DPUS, type InstalledAgents, installAgents, WITH_DPUS } from './stage.ts';
 
 const OWN = 'worker-1';

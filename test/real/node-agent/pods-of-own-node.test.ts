@@ -6,7 +6,7 @@ import { type KubeClient, KubeError } from '../../../kube/client.ts';
 import { watchLaunchers } from '../../../node-agent/vm-pinning/launchers.ts';
 import { root } from '../../support/bundles.ts';
 import { recordingLogger } from '../../support/logger.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { type InstalledAgents, installAgents } from './stage.ts';
 
 const [OWN, OTHER] = ['worker-1', 'worker-2'];

@@ -1,4 +1,4 @@
-import { type KubernetesObject, namespaceOf, podOf } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, podOf } from '../control-plane-stage.ts';
 import { installPolicies, type PoliciesOptions } from '../webhook/policies-stage.ts';
 
 const SYSTEM = 'plumbline-system';

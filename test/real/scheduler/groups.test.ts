@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const GROUPS = '/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { needs } from '../../support/parts.ts';
 import { until } from '../../support/until.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { type Pair, type Stage, startStage, topologyOf } from './stage.ts';
 
 const ORDINARY = { cpu: '500m', devices: [] };

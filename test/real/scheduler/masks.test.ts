@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { until } from '../../support/until.ts';
-import { onControlPlane, podOf } from '../control-plane.ts';
+import { onControlPlane, podOf } from '../control-plane-stage.ts';
 import { report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/plumbline-system/leases';

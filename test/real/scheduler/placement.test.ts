@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { secondsUntil, until } from '../../support/until.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { fullTopology, type Replica, report, type Stage, startStage, topologyOf } from './stage.ts';
 
 /** In seconds. The duration is printed, because a busy machine is not a fault. */

@@ -6,7 +6,7 @@ import {
   LABELS_OF_NODES,
 } from '../../sandbox/scheduler/pod-affinity-fixture.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane.ts';
+import { type ControlPlane, onControlPlane, startControlPlane } from '../control-plane-stage.ts';
 import type { SeenPod } from './stage.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { until } from '../../support/until.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 /** ADR 0022: no VM is evicted for a pod that would still not fit. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isNotFound } from '../../../kube/client.ts';
 import { until } from '../../support/until.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { report, type Stage, startStage, topologyOf } from './stage.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';

@@ -11,11 +11,11 @@ import { formatMicroTime } from '../../../model/lease/timing.ts';
 import { kubeconfig as kubeconfigText } from '../../../sandbox/cluster/identities.ts';
 import { statusOf } from '../../scheduler-plugin/extender-fixture.ts';
 import { buildOnce, dist, root } from '../../support/bundles.ts';
+import { freePort, type Program } from '../../support/processes.ts';
 import { shippedNodeOptions } from '../../support/shipped.ts';
 import { until } from '../../support/until.ts';
-import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane.ts';
-import { objectsOf, render } from '../install/rendered.ts';
-import { freePort, type Program } from '../processes.ts';
+import { type KubernetesObject, namespaceOf, podOf, startControlPlane } from '../control-plane-stage.ts';
+import { objectsOf, render } from '../install/rendered-fixture.ts';
 
 const SYSTEM = 'plumbline-system';
 const LEASES = `/apis/coordination.k8s.io/v1/namespaces/${SYSTEM}/leases`;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { secondsUntil, until } from '../../support/until.ts';
-import { onControlPlane } from '../control-plane.ts';
+import { onControlPlane } from '../control-plane-stage.ts';
 import { inParallel, type Replica, type Stage, startStage, topologyOf } from './stage.ts';
 
 const CLAIMS = '/api/v1/namespaces/default/persistentvolumeclaims';

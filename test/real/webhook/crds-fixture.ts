@@ -1,4 +1,4 @@
-import type { KubernetesObject } from '../control-plane.ts';
+import type { KubernetesObject } from '../control-plane-stage.ts';
 
 const open = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } as const;
 

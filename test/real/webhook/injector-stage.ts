@@ -1,9 +1,9 @@
 import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
-import type { ControlPlane } from '../control-plane.ts';
-import { listenOnLoopback } from '../processes.ts';
-import type { CreatedPod } from './objects.ts';
+import { listenOnLoopback } from '../../support/processes.ts';
+import type { ControlPlane } from '../control-plane-stage.ts';
+import type { CreatedPod } from './objects-fixture.ts';
 
 export interface Operation {
   readonly op: string;

@@ -6,11 +6,11 @@ import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { parseWebhookConfig } from '../../../webhook/config.ts';
 import { createWebhook } from '../../../webhook/daemon.ts';
 import { silent } from '../../support/logger.ts';
+import { freePort } from '../../support/processes.ts';
 import { until } from '../../support/until.ts';
-import type { ControlPlane } from '../control-plane.ts';
+import type { ControlPlane } from '../control-plane-stage.ts';
 import { callOf, isWebhookConfiguration, untilCalled } from '../demo/webhook-configurations-fixture.ts';
-import { objectsOf, render } from '../install/rendered.ts';
-import { freePort } from '../processes.ts';
+import { objectsOf, render } from '../install/rendered-fixture.ts';
 import { installPolicies, type PoliciesOptions } from './policies-stage.ts';
 
 const SYSTEM = 'plumbline-system';

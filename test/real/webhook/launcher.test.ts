@@ -3,10 +3,10 @@ import { EVEN_PARITY_ANNOTATION } from '../../../model/launcher/cpus.ts';
 import { FULL_PCPUS_ANNOTATION, FULL_PCPUS_ONLY } from '../../../model/names.ts';
 import { until } from '../../support/until.ts';
 import { vector } from '../../support/vectors.ts';
-import { namespaceOf, onControlPlane } from '../control-plane.ts';
+import { namespaceOf, onControlPlane } from '../control-plane-stage.ts';
 import { type Injection, installInjector } from './injector-stage.ts';
 import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
-import { type CreatedPod, localnet, reportingNode, type VmiOptions } from './objects.ts';
+import { type CreatedPod, localnet, reportingNode, type VmiOptions } from './objects-fixture.ts';
 import { cpusOf, devicesOf, type Scene, sceneOf } from './stage.ts';
 
 const ANNOTATED = { [FULL_PCPUS_ANNOTATION]: FULL_PCPUS_ONLY };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { onControlPlane, podOf } from '../control-plane.ts';
+import { onControlPlane, podOf } from '../control-plane-stage.ts';
 import { bindingOf, installPolicies, type Policies, userSubject } from './policies-stage.ts';
 
 const MERGE = 'application/merge-patch+json';

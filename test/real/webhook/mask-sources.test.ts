@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
-import { type KubernetesObject, namespaceOf, onControlPlane } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, onControlPlane } from '../control-plane-stage.ts';
 import { bindingOf, installPolicies, type Policies, userSubject } from './policies-stage.ts';
 
 const MASK = 'plumbline.dev/cpu-mask';

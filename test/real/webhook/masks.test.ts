@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { KubeClient } from '../../../kube/client.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
-import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
+import { namespaceOf, onControlPlane, podOf } from '../control-plane-stage.ts';
 import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
 import { bindingOf, userSubject } from './policies-stage.ts';
 

@@ -6,12 +6,12 @@ import { promisify } from 'node:util';
 import { createCertificateAuthority } from '../../../sandbox/certificates.ts';
 import { root } from '../../support/bundles.ts';
 import { deniedByPolicy } from '../../support/denied.ts';
+import { freePort } from '../../support/processes.ts';
 import { until } from '../../support/until.ts';
-import { type KubernetesObject, namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
+import { type KubernetesObject, namespaceOf, onControlPlane, podOf } from '../control-plane-stage.ts';
 import { callOf } from '../demo/webhook-configurations-fixture.ts';
-import { freePort } from '../processes.ts';
 import { configurations, switchOn } from './installed-stage.ts';
-import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects.ts';
+import { type CreatedVmi, type LauncherOptions, launcherFor, virtualMachineInstance } from './objects-fixture.ts';
 import { installPolicies, type Policies } from './policies-stage.ts';
 
 const run = promisify(execFile);

@@ -2,8 +2,8 @@ import { createKubeClient } from '../../../kube/api-transport.ts';
 import type { KubeClient } from '../../../kube/client.ts';
 import { kubeconfigAccess } from '../../../kube/kubeconfig.ts';
 import { until } from '../../support/until.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane.ts';
-import { objectsOf, render } from '../install/rendered.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../control-plane-stage.ts';
+import { objectsOf, render } from '../install/rendered-fixture.ts';
 import { FOREIGN_DEFINITIONS } from './crds-fixture.ts';
 
 /** A real API server with the shipped roles and policies of the base, without a webhook. */

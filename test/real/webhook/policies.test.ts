@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { until } from '../../support/until.ts';
-import { namespaceOf, onControlPlane, podOf } from '../control-plane.ts';
-import { objectsOf, render } from '../install/rendered.ts';
+import { namespaceOf, onControlPlane, podOf } from '../control-plane-stage.ts';
+import { objectsOf, render } from '../install/rendered-fixture.ts';
 import { type Injection, installInjector } from './injector-stage.ts';
 import { type InstalledWebhook, installWebhook } from './installed-stage.ts';
-import { type CreatedPod, reportingNode } from './objects.ts';
+import { type CreatedPod, reportingNode } from './objects-fixture.ts';
 import { cpusOf } from './stage.ts';
 
 const ALIGN = { 'plumbline.dev/align': 'whole-cores' };

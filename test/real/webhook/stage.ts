@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../../kube/client.ts';
-import type { CreatedPod, CreatedVmi, LauncherOptions, VmiOptions } from './objects.ts';
-import { launcherFor, virtualMachineInstance } from './objects.ts';
+import type { CreatedPod, CreatedVmi, LauncherOptions, VmiOptions } from './objects-fixture.ts';
+import { launcherFor, virtualMachineInstance } from './objects-fixture.ts';
 
 interface NewPod {
   readonly metadata: { readonly namespace?: string | undefined; readonly [key: string]: unknown };

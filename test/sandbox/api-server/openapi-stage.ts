@@ -5,8 +5,8 @@ import { apiVersionOf, BUILT_IN_TYPES, type ResourceType } from '../../../sandbo
 import { referenceOf } from '../../../sandbox/api-server/schema-check.ts';
 import { isRecord, type JsonRecord, type JsonValue } from '../../../sandbox/objects.ts';
 import { installStrategy, KUBEVIRT } from '../../kubevirt/install-strategy-fixture.ts';
-import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane.ts';
-import { objectsOf } from '../../real/install/rendered.ts';
+import { type ControlPlane, type KubernetesObject, startControlPlane } from '../../real/control-plane-stage.ts';
+import { objectsOf } from '../../real/install/rendered-fixture.ts';
 import { root } from '../../support/bundles.ts';
 
 /** The file that the sandbox reads. */

@@ -57,13 +57,4 @@ describe('scheduler: built-in filters', () => {
       unresolvable: false,
     });
   });
-  it('a pod needs the larger of running and starting, with sidecars in both', () => {
-    const cpu = (amount: string, extra = {}) => ({ ...asking({ cpu: amount }), ...extra });
-    const given = pod({
-      containers: [cpu('1'), cpu('2')],
-      initContainers: [cpu('1', { restartPolicy: 'Always' }), cpu('4'), cpu('500m', { restartPolicy: 'Always' })],
-      overhead: { cpu: '250m' },
-    });
-    assert.equal(podRequests(given).get('cpu'), 5_250_000_000n);
-  });
 });

@@ -3,6 +3,7 @@ import { KubeError } from '../../../kube/client.ts';
 import { DpuRecovery } from '../../../scheduler-plugin/controllers/dpu-recovery.ts';
 import type { PodWithoutNetwork } from '../../../scheduler-plugin/controllers/dpu-restarts.ts';
 import { recordingLogger } from '../../support/logger.ts';
+import { vmiOwner } from '../../support/vmi-owner.ts';
 
 const RESTART = { kind: 'reboot', at: '2026-11-29T10:00:00Z' } as const;
 const SECOND = Date.parse(RESTART.at) / 1000;
@@ -46,13 +47,12 @@ class World {
     const conditions = [{ type: 'LiveMigratable', status: migratable }];
     const instance = { metadata: { name, uid: `vmi-${name}` }, status: { nodeName: node, conditions } };
     this.instances.set(namespace, [...(this.instances.get(namespace) ?? []), instance]);
-    const owner = { apiVersion: 'kubevirt.io/v1', kind: 'VirtualMachineInstance', name, uid: `vmi-${name}` };
     const metadata = { namespace, name: `virt-launcher-${name}`, uid: `pod-${name}` };
     return {
       metadata: {
         ...metadata,
         labels: { 'kubevirt.io': 'virt-launcher' },
-        ownerReferences: [{ ...owner, controller: true }],
+        ownerReferences: [vmiOwner(name, `vmi-${name}`)],
       },
       spec: { containers: [{ name: 'compute' }] },
       status: { phase: 'Running' },

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
-import { endsWithUs } from '../support/children.ts';
+import { endsWithUs } from './children.ts';
 
 /** A program of the control plane; its output goes to a file. */
 export interface Program {

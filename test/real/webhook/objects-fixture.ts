@@ -1,4 +1,4 @@
-import type { ControlPlane, KubernetesObject } from '../control-plane.ts';
+import type { ControlPlane, KubernetesObject } from '../control-plane-stage.ts';
 import { report, topologyOf } from '../scheduler/stage.ts';
 
 /** The objects of the scenarios, as far as they are read. */

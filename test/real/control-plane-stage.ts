@@ -11,9 +11,9 @@ import { kubeconfigAccess } from '../../kube/kubeconfig.ts';
 import { createCertificateAuthority } from '../../sandbox/certificates.ts';
 import { kubeconfig as kubeconfigText } from '../../sandbox/cluster/identities.ts';
 import { assetDirectories, needs } from '../support/parts.ts';
+import { freePort, type Program, startProgram } from '../support/processes.ts';
 import { until } from '../support/until.ts';
 import { noteVersion } from '../support/versions.ts';
-import { freePort, type Program, startProgram } from './processes.ts';
 
 /**
  * A real control plane on loopback: etcd and kube-apiserver, and on demand kube-scheduler and kube-controller-manager.

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { parseAllDocuments, stringify } from 'yaml';
 import { root } from '../../support/bundles.ts';
 import { pathOf } from '../../support/parts.ts';
-import type { KubernetesObject } from '../control-plane.ts';
+import type { KubernetesObject } from '../control-plane-stage.ts';
 
 /** The environment of a program that calls kubectl for the cluster of a kubeconfig. */
 export function kubectlEnvironment(kubeconfig: string): NodeJS.ProcessEnv {

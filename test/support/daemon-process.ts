@@ -1,0 +1,49 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { root } from './bundles.ts';
+import { endsWithUs } from './children.ts';
+
+/** A daemon from its source, as arguments of Node.js. @param main a path below the root of the repository */
+export const fromSource = (main: string) => ['--import', 'tsx', join(root, main)] as const;
+
+export interface DaemonProcess {
+  readonly process: ChildProcess;
+  readonly lines: Readonly<Record<string, unknown>>[];
+  /** Standard error other than log lines. */
+  readonly text: string[];
+  /** The first log line with that message. */
+  line(message: string): Readonly<Record<string, unknown>> | undefined;
+  /** GET on the probe port, by default the one that it has logged. */
+  probe(path: string, port?: number): Promise<{ status: number; body: string }>;
+  /** Sends SIGTERM and returns the exit status. */
+  stop(): Promise<number | null>;
+}
+
+export function startDaemonProcess(args: readonly string[], env = process.env): DaemonProcess {
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'inherit', 'pipe'] });
+  endsWithUs(child);
+  const lines: Record<string, unknown>[] = [];
+  const text: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (line.startsWith('{"level"')) lines.push(JSON.parse(line));
+    else text.push(line);
+  });
+  return {
+    process: child,
+    lines,
+    text,
+    line: (message) => lines.find(({ msg }) => msg === message),
+    async probe(path, port = Number(lines.find(({ probePort }) => probePort !== undefined)?.['probePort'])) {
+      const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
+      return { status: response.status, body: await response.text() };
+    },
+    async stop() {
+      const exited = child.exitCode === null ? once(child, 'exit') : undefined;
+      child.kill('SIGTERM');
+      await exited;
+      return child.exitCode;
+    },
+  };
+}
