@@ -2,7 +2,8 @@ import { Command, Option } from 'commander';
 import { MaskFormError, toLxc, toTaskset, toXen } from '../../model/cpu-mask/convert.ts';
 import { type CpuMask, entryOf, formatMask, pinsNothing, summaryOf } from '../../model/cpu-mask/mask.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
-import { readCpus, readMask, readVcpus } from '../support/arguments.ts';
+import { readVcpus } from '../support/arguments.ts';
+import { readCpus, readMask } from '../support/cpus.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
 import { type OutputFormat, print, withOutput } from '../support/output.ts';
 

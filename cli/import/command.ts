@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { readCpus } from '../support/arguments.ts';
+import { readCpus } from '../support/cpus.ts';
 import { withOutput } from '../support/output.ts';
 import type { NovaConfFlags } from './run.ts';
 

@@ -1,8 +1,9 @@
 import type { DisturbedVm, InterferenceStatus } from '../../model/agent-status.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
 import { fetchInterference, sourceText, vmNameOf } from '../agent/interference.ts';
+import { numbersOf } from '../support/cpus.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { ageText, numbersOf, print } from '../support/output.ts';
+import { ageText, print } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
 import { planLines } from './plan.ts';
 

@@ -10,8 +10,9 @@ import {
   type OvsThread,
   threadKind,
 } from '../agent/ovs-status.ts';
+import { numbersOf } from '../support/cpus.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { numbersOf, print } from '../support/output.ts';
+import { print } from '../support/output.ts';
 
 /** Prints the threads of Open vSwitch on a node; without a name, on this machine. @throws CliError, KubeError */
 export async function run(node: string | undefined, { output, ...flags }: AgentFlags): Promise<void> {

@@ -1,18 +1,6 @@
 import { InvalidArgumentError } from 'commander';
-import { type CpuMask, parseMask } from '../../model/cpu-mask/mask.ts';
-import { CpuSet } from '../../model/cpu-set.ts';
-import { ParseError } from '../../model/errors.ts';
 
 /** Parsers of arguments and flags. @throws InvalidArgumentError with the wrong entry */
-
-export function readMask(text: string): CpuMask {
-  if (text.trim() === '') throw new InvalidArgumentError('the mask is empty; all pins nothing');
-  return parsed(() => parseMask(text));
-}
-
-export function readCpus(text: string): CpuSet {
-  return parsed(() => CpuSet.parse(text));
-}
 
 /** A parser of whole numbers. @param expected in the message about another text */
 export const wholeNumber =
@@ -25,15 +13,6 @@ export const wholeNumber =
 
 /** At most as many as a QEMU machine may have. */
 export const readVcpus = wholeNumber(1, 4096, '1 to 4096 vCPUs');
-
-function parsed<T>(parse: () => T): T {
-  try {
-    return parse();
-  } catch (error) {
-    if (error instanceof ParseError) throw new InvalidArgumentError(error.message);
-    throw error;
-  }
-}
 
 /** Of an object's name in Kubernetes. */
 export const MAX_NAME_CHARACTERS = 253;

@@ -1,7 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { CpuSet } from '../../model/cpu-set.ts';
 import { printableJson } from '../../runtime/printable.ts';
 import { monotonicSeconds } from '../../runtime/time.ts';
 import { type Line, lineText, type Sink, type Terminal, terminalOf } from './terminal.ts';
@@ -84,11 +83,6 @@ export async function untilInterrupted(run: (signal: AbortSignal) => Promise<voi
   } finally {
     process.removeListener('SIGINT', stop).removeListener('SIGTERM', stop);
   }
-}
-
-/** CPUs of a list, as in /sys, by number. @throws ParseError */
-export function numbersOf(list: string): number[] {
-  return CpuSet.parse(list).toArray();
 }
 
 type Out = Sink & Pick<NodeJS.WriteStream, 'write'>;

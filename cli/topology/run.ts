@@ -11,8 +11,9 @@ import { describeSysfs, groupCpus } from '../../model/host-sysfs.ts';
 import { byText, groupBy } from '../../model/lists.ts';
 import { bytesText } from '../../model/quantity.ts';
 import { drawCpuMap } from '../support/cpu-map.ts';
+import { numbersOf } from '../support/cpus.ts';
 import { CliError, EXIT, usageError } from '../support/exit-status.ts';
-import { numbersOf, type OutputFormat, print } from '../support/output.ts';
+import { type OutputFormat, print } from '../support/output.ts';
 import { joinParts, type Line, paint, tableLines } from '../support/terminal.ts';
 
 export interface TopologyFlags {

@@ -4,8 +4,9 @@ import { cpuListText } from '../../model/amounts.ts';
 import { groupBy } from '../../model/lists.ts';
 import { type AskAgent, readPage } from '../agent/ask.ts';
 import { type AgentFlags, usingAgent } from '../agent/flags.ts';
+import { numbersOf } from '../support/cpus.ts';
 import { EXIT } from '../support/exit-status.ts';
-import { numbersOf, print } from '../support/output.ts';
+import { print } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
 
 /** Prints the threads of the VMs on a node; without a name, on this machine. @throws CliError, KubeError */
