@@ -22,6 +22,8 @@ const NONE = CpuSet.EMPTY;
 export const NO_CPUS: Cpus = { online: NONE, owned: NONE, quiet: NONE, cells: [], partitions: NONE };
 
 export interface MoverDeps extends Pick<Services, 'nodeName' | 'events' | 'metrics'> {
+  /** Whether to move work; otherwise what an earlier agent moved is moved back. */
+  readonly isMoving: boolean;
   readonly originals: Originals;
   /** Monotonic seconds. */
   readonly nowSeconds: () => number;
@@ -134,7 +136,7 @@ export class Mover {
     if (!isSame && parent?.written !== undefined && this.#hasValue(entry, parent.written))
       return { ...entry, original: parent.original, written: parent.written };
     if (own === undefined) return entry;
-    const isForeign = isSame && !isExpected && current.intersects(this.#cpus.owned);
+    const isForeign = this.#deps.isMoving && isSame && !isExpected && current.intersects(this.#cpus.owned);
     const changed = { ...entry, target: undefined, ...(isForeign && this.#displaced(entry)) };
     // Only what the agent cleared is its own there: CRI-O and tuned change other bits.
     if (knob.kind === 'default') return { ...changed, original: current.union(clearedCpus(own)), written: current };

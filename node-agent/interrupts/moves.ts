@@ -13,8 +13,6 @@ import { type Cpus, Mover, type MoverDeps, NO_CPUS, sharedCpus } from './mover.t
 import { clearedCpus } from './originals.ts';
 
 interface InterruptMovesDeps extends KnobDeps, ManagersDeps, MoverDeps, IrqbalanceDeps, Pick<Services, 'log'> {
-  /** Whether to move work; otherwise what an earlier agent moved is moved back. */
-  readonly isMoving: boolean;
   readonly assignments: Pick<Assignments, 'view' | 'subscribe'>;
   readonly cpus: () => Pick<Cpus, 'online' | 'quiet' | 'cells'>;
 }
@@ -144,7 +142,7 @@ export class InterruptMoves {
     if (originals.mode === 'unread') return true;
     const avoided = isMoving ? this.#toAvoid() : CpuSet.EMPTY;
     if (avoided.isEmpty && originals.isEmpty) {
-      this.#cpus = NO_CPUS;
+      this.#cpus = { ...this.#cpus, owned: CpuSet.EMPTY };
       return false;
     }
     const hasSearched = this.#update(avoided);
@@ -168,7 +166,7 @@ export class InterruptMoves {
     const now = nowSeconds();
     const before = this.#cpus;
     this.#cpus = { ...cpus(), owned, partitions: partitionCpus(this.#deps) };
-    const isHotplug = before !== NO_CPUS && !before.online.equals(this.#cpus.online);
+    const isHotplug = !before.online.isEmpty && !before.online.equals(this.#cpus.online);
     if (isHotplug) this.#expectedUntil = now + HOTPLUG_SECONDS;
     const isSearch = isHotplug || !before.owned.equals(owned) || now >= this.#searchAt;
     if (isSearch) this.#searchAt = now + SEARCH_SECONDS;

@@ -196,6 +196,24 @@ describe('the state of work of the kernel', () => {
       assert.equal(kernel.mask(40), '0-1,4-7');
     });
 
+    it('an agent that does not move leaves foreign values, without an Event', async () => {
+      const { kernel, stage, start, own, later, end, events, states } = stageAt();
+      kernel.irq(40, { cpus: '2', action: 'a' });
+      await start();
+      await own('2-3');
+      await end();
+      kernel.errors.set('/proc/irq/40/smp_affinity_list', 'ENOSPC');
+      await stage.start({ isMoving: false });
+      for (const cpus of ['3', '2-3']) {
+        kernel.change('/proc/irq/40/smp_affinity_list', cpus);
+        states();
+        await later(1.5);
+      }
+      kernel.errors.clear();
+      await later(31);
+      assert.deepEqual([kernel.mask(40), events], ['2-3', []]);
+    });
+
     it('foreign writes that are a minute apart are corrected', async () => {
       const { kernel, start, own, later, events } = stageAt();
       kernel.irq(40, { cpus: '2', action: 'a' });
