@@ -12,8 +12,9 @@ const badness = ({ verdict = 'waiting' }: PodItem) => BADNESS.indexOf(verdict);
 const byName = (a: PodItem, b: PodItem) =>
   collator.compare(a.namespace, b.namespace) || collator.compare(a.vm ?? a.name, b.vm ?? b.name);
 
-/** Without a time: it has been on its node for less time than the others wait. */
-const byAge = (a: PodItem, b: PodItem) => (b.since ?? '~').localeCompare(a.since ?? '~') || byName(b, a);
+/** Without a time: it has been on its node for less time than the others wait, so its time is after every year. */
+const sinceOf = ({ since = '9999' }: PodItem) => since;
+const byAge = (a: PodItem, b: PodItem) => sinceOf(b).localeCompare(sinceOf(a)) || byName(b, a);
 
 /** Ascending: the least urgent, the shortest wait. */
 export const WAITING_SORTS = {

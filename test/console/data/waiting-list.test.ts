@@ -38,6 +38,10 @@ describe('the list of waiting pods', () => {
     ['a nominated node', { text: 'worker-3' }, 'vm-9'],
     ['a network and a namespace', { text: 'PHYSNET0 west/' }, 'dpdk'],
   ];
+  it('finds a pod without a time as the one that waits for the shortest time', () => {
+    const found = findWaiting([...pods, pod('new', { since: undefined })], { ...all, sort: 'since' });
+    assert.equal(found[0]?.name, 'virt-launcher-new');
+  });
   for (const [what, query, expected] of queries) {
     it(`finds ${what}`, () => {
       const found = findWaiting(pods, { ...all, ...query }).map(({ vm, name }) => vm ?? name);
