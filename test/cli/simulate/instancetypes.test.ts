@@ -65,12 +65,17 @@ describe('simulate of VMs with an instancetype', () => {
     assert.equal(await cpusOf('virtualmachineinstancetypes'), 6);
   });
 
-  it('applies the preference of the VM', async () => {
-    const preference = object('VirtualMachineClusterPreference', 'p', { cpu: { preferredCPUTopology: 'threads' } });
-    const vm = vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } });
-    const { threads, demand } = await demandOf([vm, CLUSTER, preference]);
-    assert.deepEqual([threads, demand?.cpus], [8, 10]);
-  });
+  for (const [title, cpu, guestThreads] of [
+    ['threads', { preferredCPUTopology: 'threads' }, 8],
+    ['spread across threads', { preferredCPUTopology: 'spread', spreadOptions: { across: 'CoresThreads' } }, 2],
+  ] as const) {
+    it(`applies the preference of the VM: ${title}`, async () => {
+      const preference = object('VirtualMachineClusterPreference', 'p', { cpu });
+      const vm = vmWith({ instancetype: { name: 'large' }, preference: { name: 'p' } });
+      const { threads, demand } = await demandOf([vm, CLUSTER, preference]);
+      assert.deepEqual([threads, demand?.cpus], [guestThreads, 10]);
+    });
+  }
 
   for (const [title, spec, message] of [
     [
