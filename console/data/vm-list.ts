@@ -20,20 +20,32 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
   const entries = new Map([...running].map((entry) => [keyOf(entry[0], entry[1]), entry]));
   const vms: VmItem[] = [];
   const silent = new Map<string, string>();
-  for (const { name: node, owners, silentSince } of nodes) {
-    if (silentSince !== undefined) silent.set(node, silentSince);
-    const pods = new Map<string, [string, string, number][]>();
-    for (const [pod, container, cpus, padding] of owners) {
-      if (pod.endsWith(GONE) || pod.endsWith(MIGRATION_TARGET)) continue;
-      pods.set(pod, [...(pods.get(pod) ?? []), [container, cpus, padding]]);
-    }
-    for (const [pod, containers] of pods) {
-      const key = keyOf(pod, node);
-      vms.push(vmItem(pod, node, containers, entries.get(key), silentSince));
-      entries.delete(key);
+  for (const node of nodes) {
+    if (node.silentSince !== undefined) silent.set(node.name, node.silentSince);
+    for (const vm of vmsOn(node)) {
+      const entry = entries.get(vm.key);
+      entries.delete(vm.key);
+      vms.push(entry === undefined ? vm : vmItem(vm.name, vm.node, vm.containers, entry, vm.silentSince));
     }
   }
   for (const entry of entries.values()) vms.push(vmItem(entry[0], entry[1], [], entry, silent.get(entry[1])));
+  return vms;
+}
+
+/** The owners of a node without their entries, which change apart. Age and end: an update of a node replaces its item. */
+const ownersByNode = new WeakMap<NodeItem, readonly VmItem[]>();
+
+function vmsOn(node: NodeItem): readonly VmItem[] {
+  const known = ownersByNode.get(node);
+  if (known !== undefined) return known;
+  const { name, owners, silentSince } = node;
+  const pods = new Map<string, [string, string, number][]>();
+  for (const [pod, container, cpus, padding] of owners) {
+    if (pod.endsWith(GONE) || pod.endsWith(MIGRATION_TARGET)) continue;
+    pods.set(pod, [...(pods.get(pod) ?? []), [container, cpus, padding]]);
+  }
+  const vms = [...pods].map(([pod, containers]) => vmItem(pod, name, containers, undefined, silentSince));
+  ownersByNode.set(node, vms);
   return vms;
 }
 
