@@ -67,17 +67,22 @@ export function nodesByName(nodes: Iterable<NodeItem>): NodeItem[] {
 }
 
 export function findNodes(named: readonly NodeItem[], { text, sort, descending, filter }: NodeQuery): NodeItem[] {
-  const matches = matcherOf(text);
-  const nodes = named.filter((node) => NODE_FILTERS[filter].accepts(node) && matches(textsOf(node)));
+  const matches = matcherOf(text, textsOf);
+  const nodes = named.filter((node) => NODE_FILTERS[filter].accepts(node) && matches(node));
   const order = NODE_SORTS[sort];
   if (sort !== 'name') nodes.sort(descending ? (a, b) => order(b, a) : order);
   else if (descending) nodes.reverse();
   return nodes;
 }
 
-export function matcherOf(search: string): (texts: readonly string[]) => boolean {
+/** @param textsOf where to look for each word of the search; not called without words */
+export function matcherOf<T>(search: string, textsOf: (item: T) => readonly string[]): (item: T) => boolean {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  return (texts) => words.every((word) => texts.some((text) => text.toLowerCase().includes(word)));
+  if (words.length === 0) return () => true;
+  return (item) => {
+    const texts = textsOf(item).map((text) => text.toLowerCase());
+    return words.every((word) => texts.some((text) => text.includes(word)));
+  };
 }
 
 function textsOf({ name, shape, owners, inFlight, problems, dpu }: NodeItem): string[] {

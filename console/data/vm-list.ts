@@ -82,9 +82,9 @@ export const VM_FILTERS = {
 };
 
 export function findVms(vms: readonly VmItem[], { text, sort, descending, filter }: VmQuery): VmItem[] {
-  const matches = matcherOf(text);
+  const matches = matcherOf(text, ({ name, node, reason, text: state }: VmItem) => [name, node, reason, state]);
   const order = VM_SORTS[sort];
   return vms
-    .filter((vm) => VM_FILTERS[filter].accepts(vm) && matches([vm.name, vm.node, vm.reason, vm.text]))
+    .filter((vm) => VM_FILTERS[filter].accepts(vm) && matches(vm))
     .sort(descending ? (a, b) => order(b, a) : order);
 }

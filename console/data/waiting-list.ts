@@ -30,10 +30,10 @@ export const WAITING_FILTERS = {
 };
 
 export function findWaiting(pods: Iterable<PodItem>, { text, sort, descending, filter }: WaitingQuery): PodItem[] {
-  const matches = matcherOf(text);
+  const matches = matcherOf(text, textsOf);
   const order = WAITING_SORTS[sort];
   return [...pods]
-    .filter((pod) => WAITING_FILTERS[filter].accepts(pod) && matches(textsOf(pod)))
+    .filter((pod) => WAITING_FILTERS[filter].accepts(pod) && matches(pod))
     .sort(descending ? (a, b) => order(b, a) : order);
 }
 
