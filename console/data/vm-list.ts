@@ -36,8 +36,8 @@ export function vmsOf(nodes: Iterable<NodeItem>, running: Iterable<RunningEntry>
 const ownersByNode = new WeakMap<NodeItem, readonly VmItem[]>();
 
 function vmsOn(node: NodeItem): readonly VmItem[] {
-  const known = ownersByNode.get(node);
-  if (known !== undefined) return known;
+  const cached = ownersByNode.get(node);
+  if (cached !== undefined) return cached;
   const { name, owners, silentSince } = node;
   const pods = new Map<string, [string, string, number][]>();
   for (const [pod, container, cpus, padding] of owners) {
