@@ -38,12 +38,12 @@ export function interferenceTable({ starts, processors, load, figures }: Results
 /** Pixels. As wide as a phone, so that the text is readable there, too. */
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [390, 440, 62, 20, 116, 56] as const;
 /** Powers of ten of the share: from all packets down to one in a hundred thousand. */
-const [MOST, LEAST] = [0, -5] as const;
+const [MAX_POWER, MIN_POWER] = [0, -5] as const;
 
 const x = (index: number) => LEFT + ((WIDTH - LEFT - RIGHT) * index) / (DELAYS.length - 1);
 const y = (share: number) => {
-  const power = Math.max(LEAST, Math.log10(Math.max(share, Number.MIN_VALUE)));
-  return TOP + ((HEIGHT - TOP - BOTTOM) * (MOST - power)) / (MOST - LEAST);
+  const power = Math.max(MIN_POWER, Math.log10(Math.max(share, Number.MIN_VALUE)));
+  return TOP + ((HEIGHT - TOP - BOTTOM) * (MAX_POWER - power)) / (MAX_POWER - MIN_POWER);
 };
 
 /** So many marks have room below the axis. */
@@ -56,7 +56,7 @@ const percent = (power: number) => `${Number((10 ** (power + 2)).toPrecision(1))
 export function interferenceChart({ figures }: Results): string {
   const line = (one: Contender) =>
     figures[one].longer.map((share, i) => `${x(i).toFixed(1)},${y(share).toFixed(1)}`).join(' ');
-  const powers = Array.from({ length: MOST - LEAST + 1 }, (_, i) => MOST - i);
+  const powers = Array.from({ length: MAX_POWER - MIN_POWER + 1 }, (_, i) => MAX_POWER - i);
   const grid = powers.map((power) => {
     const at = y(10 ** power).toFixed(1);
     return `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${at}" y2="${at}"/><text class="mark" x="${LEFT - 8}" y="${Number(at) + 4}" text-anchor="end">${percent(power)}</text>`;
@@ -70,10 +70,10 @@ export function interferenceChart({ figures }: Results): string {
     const middle = 68 + Math.floor(i / 2) * 22;
     return `<line class="line ${one}" x1="${at}" x2="${at + 22}" y1="${middle}" y2="${middle}"/><text class="name" x="${at + 28}" y="${middle + 4}">${TITLES[one]}</text>`;
   });
-  const said = CONTENDERS.map((one) => `${TITLES[one]}: p99.9 ${figures[one].p999.toFixed(0)} µs`).join(', ');
+  const figuresText = CONTENDERS.map((one) => `${TITLES[one]}: p99.9 ${figures[one].p999.toFixed(0)} µs`).join(', ');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}" role="img" aria-labelledby="t d">
 <title id="t">How long a packet waits for a VM that starts next to a loaded Open vSwitch</title>
-<desc id="d">The share of packets that wait longer than a delay. ${said}.</desc>
+<desc id="d">The share of packets that wait longer than a delay. ${figuresText}.</desc>
 <style>
   svg { font-family: system-ui, sans-serif; --ink: #1d2733; --soft: #55606e; --rule: #dfe4ea; --bg: #ffffff; --ours: #2b6cb0; --bad: #c2410c; --loop: #a16207; --floor: #6b7785 }
   @media (prefers-color-scheme: dark) { svg { --ink: #e8edf3; --soft: #b3bdc9; --rule: #2a323c; --bg: #12161b; --ours: #63a4f4; --bad: #fb8a5c; --loop: #e3b341; --floor: #8b97a5 } }

@@ -88,7 +88,7 @@ const total = (calls: ReadonlyMap<string, number>): number =>
 /** Changes in an hour if a pod starts or ends every two seconds. */
 const CHANGES = 1800;
 /** Milliseconds between two changes in this bench. */
-const PACE = 20;
+const PAUSE_MILLISECONDS = 20;
 /** Seconds for which the CPU time of the idle agent is measured. */
 const IDLE = 30;
 const MEMORY_BOUND = 60;
@@ -103,7 +103,7 @@ export async function longRun(): Promise<BenchResult[]> {
     const changes = paced(CHANGES);
     for (let change = 1; change <= changes; change++) {
       replaceCheckpoint(agent.kubeletDir, change);
-      await delay(PACE);
+      await delay(PAUSE_MILLISECONDS);
       if (change % (changes / 6) === 0) memory.push(memoryOf(pid).private / 1e6);
     }
     await delay(paced(REST, 40) * 1000);

@@ -160,13 +160,13 @@ export function outcomeChart(results: readonly Result[]): string {
     return [`<text class="title" x="${LEFT}" y="${top}">${title}</text>`, ...bars].join('\n');
   });
   const height = TOP + PANELS.length * PANEL;
-  const said = PANELS.map(
+  const figuresText = PANELS.map(
     ({ title, value, unit }) =>
       `${title}: ${measured.map((one) => `${TITLES[one]} ${mean(one, value).toFixed(0)}${unit}`).join(', ')}`,
   ).join('; ');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" role="img" aria-labelledby="t d">
 <title id="t">One stream of VMs, ${measured.length} ways to place it</title>
-<desc id="d">${said}.</desc>
+<desc id="d">${figuresText}.</desc>
 <style>
   svg { font-family: system-ui, sans-serif; --ink: #1d2733; --soft: #55606e; --ours: #2b6cb0; --theirs: #aab4bf; --bg: #ffffff }
   @media (prefers-color-scheme: dark) { svg { --ink: #e8edf3; --soft: #b3bdc9; --ours: #63a4f4; --theirs: #5a6673; --bg: #12161b } }

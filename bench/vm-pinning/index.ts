@@ -31,7 +31,7 @@ interface Host {
 }
 
 /** Number of processes in a launcher in addition to QEMU: virt-launcher and libvirt's daemons. */
-const BESIDE = 5;
+const OTHER_PROCESSES = 5;
 
 /** @param others number of processes that are not guests */
 async function startHost(guests: number, vcpus: number, others: number): Promise<Host> {
@@ -56,8 +56,8 @@ async function startHost(guests: number, vcpus: number, others: number): Promise
       `cri-containerd-${launcher.containerId}.scope`,
     );
     mkdirSync(path, { recursive: true });
-    const beside = Array.from({ length: BESIDE }, (_, n) => pid + guests + i * BESIDE + n);
-    writeFileSync(join(path, 'cgroup.procs'), `${[pid, ...beside].join('\n')}\n`);
+    const others = Array.from({ length: OTHER_PROCESSES }, (_, n) => pid + guests + i * OTHER_PROCESSES + n);
+    writeFileSync(join(path, 'cgroup.procs'), `${[pid, ...others].join('\n')}\n`);
     writeFileSync(join(path, 'cpuset.cpus.effective'), `${all}\n`);
     return launcher;
   });

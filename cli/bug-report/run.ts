@@ -5,7 +5,8 @@ import { type ClusterFlags, usingCluster } from '../support/cluster.ts';
 import { usageError } from '../support/exit-status.ts';
 import { printLines } from '../support/output.ts';
 import { tableLines } from '../support/terminal.ts';
-import { collect, tarArchive } from './collect.ts';
+import { tarArchive } from './archive.ts';
+import { collect } from './collect.ts';
 
 export interface BugReportFlags extends ClusterFlags {
   readonly file?: string;

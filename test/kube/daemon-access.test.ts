@@ -163,17 +163,25 @@ describe('TLS to the API server', () => {
     ['SOCKS', startSocksProxy],
   ] as const) {
     it(`passes through the ${kind} proxy of the cluster (proxy-url), with the same checks`, async () => {
-      const { url } = await serve(valid);
+      const [direct, renamed] = [await serve(valid), await serve(named)];
       const proxy = await start();
-      const proxied = { server: url, 'proxy-url': proxy.url };
-      const trusting = clientOf({ ...proxied, ...TRUSTED }, credentials(me));
-      const wary = clientOf({ ...proxied, ...FOREIGN });
+      const to = ({ url }: { readonly url: string }, trust: object) =>
+        clientOf({ server: url, 'proxy-url': proxy.url, ...trust }, credentials(me));
+      const clients = {
+        trusting: to(direct, TRUSTED),
+        wary: to(direct, FOREIGN),
+        misled: to(renamed, TRUSTED),
+        informed: to(renamed, { ...TRUSTED, 'tls-server-name': 'kubernetes.example' }),
+      };
       try {
-        assert.deepEqual(await trusting.get('/a'), { client: 'me' });
-        await assert.rejects(wary.get('/a'), unreachableFor(/unable to verify|self-signed/));
-        assert.deepEqual(proxy.targets, Array(2).fill(new URL(url).host));
+        assert.deepEqual(await clients.trusting.get('/a'), { client: 'me' });
+        assert.deepEqual(await clients.informed.get('/a'), { client: 'me' });
+        await assert.rejects(clients.wary.get('/a'), unreachableFor(/unable to verify|self-signed/));
+        await assert.rejects(clients.misled.get('/a'), unreachableFor(/does not match certificate/));
+        const hosts = [direct, renamed].map(({ url }) => new URL(url).host);
+        assert.deepEqual(proxy.targets.toSorted(), [...hosts, ...hosts].toSorted());
       } finally {
-        await Promise.all([trusting.close(), wary.close()]);
+        await Promise.all(Object.values(clients).map((client) => client.close()));
       }
     });
   }

@@ -8,17 +8,17 @@ const pod = (spec: object) => podOf('p', {}, spec as never) as KubePod;
 
 describe('the requests of a pod', () => {
   it('are the larger of running and starting, with sidecars in both, and the overhead', () => {
-    const given = pod({
+    const requesting = pod({
       containers: [cpu('1'), cpu('2')],
       initContainers: [cpu('1', { restartPolicy: 'Always' }), cpu('4'), cpu('500m', { restartPolicy: 'Always' })],
       overhead: { cpu: '250m' },
     });
-    assert.equal(podRequests(given).get('cpu'), 5_250_000_000n);
+    assert.equal(podRequests(requesting).get('cpu'), 5_250_000_000n);
   });
 
   it('are those at pod level where it has any', () => {
-    const given = pod({ containers: [cpu('1')], resources: { requests: { cpu: '3' } } });
-    assert.equal(podRequests(given).get('cpu'), 3_000_000_000n);
+    const requesting = pod({ containers: [cpu('1')], resources: { requests: { cpu: '3' } } });
+    assert.equal(podRequests(requesting).get('cpu'), 3_000_000_000n);
   });
 });
 
@@ -28,7 +28,7 @@ describe('a shortage on a node', () => {
   const one = asking({ 'x.dev/y': '1' });
   const allocated = new Map([['c', new Map([['x.dev/y', 'id']])]]);
 
-  for (const [what, given, others, devices, reason] of [
+  for (const [what, requesting, others, devices, reason] of [
     ['none', asking({ cpu: '4' }), [asking({ cpu: '4' })], undefined, undefined],
     ['CPUs that another pod has', asking({ cpu: '5' }), [asking({ cpu: '4' })], undefined, 'OutOfcpu'],
     ['memory', asking({ memory: '2Gi' }), [], undefined, 'OutOfmemory'],
@@ -36,7 +36,7 @@ describe('a shortage on a node', () => {
     ['no device that the device manager has allocated', one, [one], allocated, undefined],
     ['no resource that the Node does not count', asking({ 'z.dev/z': '1' }), [], undefined, undefined],
   ] as const) {
-    it(`is noticed: ${what}`, () => assert.equal(shortage(given, others, node, devices)?.reason, reason));
+    it(`is noticed: ${what}`, () => assert.equal(shortage(requesting, others, node, devices)?.reason, reason));
   }
 
   it('is described in the words of the kubelet', () => {

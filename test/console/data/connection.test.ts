@@ -42,7 +42,7 @@ class EventSourceStandIn extends EventTarget {
 describe('the page’s connection to its server', () => {
   const { opened } = EventSourceStandIn;
   let page: EventTarget;
-  let heard: unknown[];
+  let received: unknown[];
   let now: number;
   let connection: Module;
   const last = () => opened.at(-1)!;
@@ -61,12 +61,12 @@ describe('the page’s connection to its server', () => {
     page = new EventTarget();
     Object.assign(globalThis, { EventSource: EventSourceStandIn, document: page });
     opened.length = 0;
-    heard = [];
+    received = [];
     new connection.PageConnection({
-      onRecords: (records) => heard.push(records),
-      onAnew: () => heard.push('replace'),
-      onReady: () => heard.push('ready'),
-      onState: (state, lastMessage) => heard.push([state, lastMessage]),
+      onRecords: (records) => received.push(records),
+      onAnew: () => received.push('replace'),
+      onReady: () => received.push('ready'),
+      onState: (state, lastMessage) => received.push([state, lastMessage]),
     });
   });
   afterEach(() => {
@@ -82,21 +82,21 @@ describe('the page’s connection to its server', () => {
     last().send('hello', { wire: WIRE_VERSION });
     last().send('message', [['n', 'n1']]);
     last().send('ready');
-    assert.deepEqual(heard, ['replace', [['n', 'n1']], ['live', 0], 'ready']);
+    assert.deepEqual(received, ['replace', [['n', 'n1']], ['live', 0], 'ready']);
     assert.equal(last().path, '/events');
   });
 
   it('ends if the server has another version of the format', () => {
     last().send('hello', { wire: WIRE_VERSION + 1 });
-    assert.deepEqual([heard, states()], [[['outdated', 0]], [false]]);
+    assert.deepEqual([received, states()], [[['outdated', 0]], [false]]);
   });
 
   it('is opened again two seconds after an error', () => {
     pass(500);
     last().send('ready');
-    heard.length = 0;
+    received.length = 0;
     last().send('error');
-    assert.deepEqual([heard, states()], [[['broken', 500]], [false]]);
+    assert.deepEqual([received, states()], [[['broken', 500]], [false]]);
     pass(1999);
     assert.equal(opened.length, 1);
     pass(1);
@@ -107,9 +107,9 @@ describe('the page’s connection to its server', () => {
     pass(12_000);
     last().send('beat');
     pass(12_000);
-    assert.deepEqual([heard, opened.length], [[], 1]);
+    assert.deepEqual([received, opened.length], [[], 1]);
     pass(4000);
-    assert.deepEqual([heard, states()], [[['broken', 12_000]], [false, true]]);
+    assert.deepEqual([received, states()], [[['broken', 12_000]], [false, true]]);
     now += 60_000;
     page.dispatchEvent(new Event('visibilitychange'));
     assert.deepEqual(states(), [false, false, true]);

@@ -39,13 +39,13 @@ describe('the list of waiting pods', () => {
     ['a network and a namespace', { text: 'PHYSNET0 west/' }, 'dpdk'],
   ];
   it('finds a pod without a time as the one that waits for the shortest time', () => {
-    const found = findWaiting([...pods, pod('new', { since: undefined })], { ...all, sort: 'since' });
-    assert.equal(found[0]?.name, 'virt-launcher-new');
+    const matches = findWaiting([...pods, pod('new', { since: undefined })], { ...all, sort: 'since' });
+    assert.equal(matches[0]?.name, 'virt-launcher-new');
   });
   for (const [what, query, expected] of queries) {
     it(`finds ${what}`, () => {
-      const found = findWaiting(pods, { ...all, ...query }).map(({ vm, name }) => vm ?? name);
-      assert.equal(found.join(' '), expected);
+      const matches = findWaiting(pods, { ...all, ...query }).map(({ vm, name }) => vm ?? name);
+      assert.equal(matches.join(' '), expected);
     });
   }
 });
