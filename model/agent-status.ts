@@ -77,8 +77,6 @@ const interferenceSeconds = z.object({
   /** Seconds of the clock in which they were measured. */
   seconds: z.number(),
   interrupts: z.number().nullable(),
-  /** By how much that may be wrong in 95 of 100 cases; null if the kernel does not sample it. */
-  interruptsError: z.number().nullable(),
   /** In which vCPU threads waited for a CPU. */
   runDelay: z.number().nullable(),
   /** Used by threads of the VM itself: vhost, IO threads and the emulator. */

@@ -98,7 +98,7 @@ function meterOf(pid: number) {
   const threads = procThreads.list(pid).map((tid, index) => ({ tid, role: { kind: 'vcpu', index } }) as const);
   const owner = { podUID: 'uid', container: 'compute', cpus: OWNED, name: undefined };
   const meter = new Interference({
-    ...{ procRoot: '/proc', sysfsRoot: '/sys', guests: () => [{ ...launcher, pid, threads }] },
+    ...{ procRoot: '/proc', sysfsRoot: '/sys', guests: () => [{ launcher, pid, threads }] },
     tree: { container: () => undefined, processes: () => undefined },
     nowSeconds: () => performance.now() / 1000,
     metrics: createAgentMetrics(new Registry()),

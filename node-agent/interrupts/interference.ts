@@ -28,12 +28,6 @@ interface InterferenceDeps extends ReadingDeps, Pick<Services, 'metrics'> {
   readonly nowSeconds: () => number;
 }
 
-/** A VM with CPUs of its own. Texts are '' while they are unknown. */
-interface MeasuredVm {
-  readonly name: Pick<DisturbedVm, 'namespace' | 'vmi' | 'podName' | 'podUID'>;
-  readonly account: VmAccount;
-}
-
 /**
  * Measures what ran on the CPUs of the VMs besides them, while there are VMs with CPUs of their own.
  *
@@ -43,10 +37,10 @@ export class Interference {
   readonly #deps: InterferenceDeps;
   readonly #listeners = new Listeners();
   /** By what begins a new account when it changes: the pod, its CPUs, and how the kernel counts. */
-  #vms: ReadonlyMap<string, MeasuredVm> = new Map();
+  #accounts: ReadonlyMap<string, VmAccount> = new Map();
   /** What the kernel prints about a source, by its id. */
   #sources: ReadonlyMap<string, string> = new Map();
-  #problems: readonly string[] = [];
+  #problems: string[] = [];
   #disturbed: readonly DisturbedPod[] = [];
 
   constructor(deps: InterferenceDeps) {
@@ -57,8 +51,7 @@ export class Interference {
     const guard = new Guard();
     const read = guard.wrap(() => this.read());
     const follow = guard.wrap(() => {
-      const hasVms = this.#owners().length > 0;
-      if (hasVms !== this.#vms.size > 0) this.read();
+      if (this.#owners().length > 0 !== this.#accounts.size > 0) this.read();
     });
     const ends = [this.#deps.assignments.subscribe(follow), everyTick(READ_SECONDS, read)];
     follow();
@@ -82,13 +75,13 @@ export class Interference {
 
   /** For display. It reads the devices of the most frequent interrupts from sysfs. */
   vms(): DisturbedVm[] {
-    const vms = [...this.#vms.values()].map(({ name, account }) => {
-      const sources = account.topSources(TOP_SOURCES).map(({ id, count }) => {
+    const vms = [...this.#accounts.values()].map((account) => ({
+      ...account.status(),
+      sources: account.topSources(TOP_SOURCES).map(({ id, count }) => {
         const text = this.#sources.get(id) ?? '';
         return { id, name: handlerOf(text), devices: devicesOf(this.#deps.sysfsRoot, text), count };
-      });
-      return { ...name, ...account.status(), sources };
-    });
+      }),
+    }));
     return vms.sort(byText(({ namespace, vmi, podName }) => `${namespace} ${vmi} ${podName}`));
   }
 
@@ -96,10 +89,10 @@ export class Interference {
   read(): void {
     this.#problems = [];
     const owners = this.#owners();
-    this.#vms = owners.length === 0 ? new Map() : this.#measure(owners);
+    this.#accounts = owners.length === 0 ? new Map() : this.#measure(owners);
     this.#publish();
-    const disturbed = [...this.#vms.values()].flatMap(({ name: { podUID, namespace, podName }, account }) => {
-      const percent = PERCENT_STEPS.find((step) => step <= (account.disturbance ?? 0) * 100);
+    const disturbed = [...this.#accounts.values()].flatMap(({ vm: { podUID, namespace, podName }, disturbance }) => {
+      const percent = PERCENT_STEPS.find((step) => step <= disturbance * 100);
       return namespace === '' || percent === undefined ? [] : [{ podUID, namespace, podName, percent }];
     });
     const isChanged = JSON.stringify(disturbed) !== JSON.stringify(this.#disturbed);
@@ -111,24 +104,25 @@ export class Interference {
     return this.#deps.assignments.view().assignments.filter(({ container }) => container === COMPUTE);
   }
 
-  #measure(owners: readonly CpuOwner[]): ReadonlyMap<string, MeasuredVm> {
+  #measure(owners: readonly CpuOwner[]): ReadonlyMap<string, VmAccount> {
     const at = this.#deps.nowSeconds();
     const groups = owners.map(({ cpus }) => cpus);
     const sources = ['interrupts', 'softirqs'].flatMap((file) => sourceCounts(this.#textOf(file), groups));
     const seconds = interruptSeconds(this.#textOf('stat'), groups);
     this.#sources = new Map(sources.map(({ id, text }) => [id, text]));
-    const guestOf = new Map(this.#deps.guests().map((guest) => [guest.uid, guest]));
-    const vms = owners.map(({ podUID, cpus, name }, i): [string, MeasuredVm] => {
+    const guestOf = new Map(this.#deps.guests().map((guest) => [guest.launcher.uid, guest]));
+    const accounts = owners.map(({ podUID, cpus, name }, i): [string, VmAccount] => {
       const guest = guestOf.get(podUID);
       const counts = sources.map(({ id, counts }) => [id, counts[i] ?? 0] as const).filter(([, count]) => count > 0);
-      const reading = { at, ...readVm(this.#deps, guest, seconds[i]), counts: new Map(counts) };
+      const { namespace, podName } = guest?.launcher ?? name ?? { namespace: '', podName: '' };
+      const vm = { namespace, vmi: guest?.launcher.vmi.name ?? '', podName, podUID };
+      const reading = { at, vm, ...readVm(this.#deps, guest, seconds[i]), counts: new Map(counts) };
       const key = [podUID, cpus, reading.quality].join(' ');
-      const account = this.#vms.get(key)?.account ?? new VmAccount(cpus, reading);
+      const account = this.#accounts.get(key) ?? new VmAccount(cpus, reading);
       account.add(reading);
-      const { namespace, podName } = guest ?? name ?? { namespace: '', podName: '' };
-      return [key, { name: { namespace, vmi: guest?.vmi.name ?? '', podName, podUID }, account }];
+      return [key, account];
     });
-    return new Map(vms);
+    return new Map(accounts);
   }
 
   /** A file of procfs; '' if it cannot be read. */
@@ -136,22 +130,22 @@ export class Interference {
     const path = join(this.#deps.procRoot, name);
     try {
       const text = readBounded(path, MAX_INTERRUPTS_BYTES);
-      if (text !== '') return text;
-      this.#problems = [...this.#problems, `${path} is empty: the container runtime masks it`];
+      if (text === '') this.#problems.push(`${path} is empty: the container runtime masks it`);
+      return text;
     } catch (error) {
-      this.#problems = [...this.#problems, errorText(error)];
+      this.#problems.push(errorText(error));
+      return '';
     }
-    return '';
   }
 
   /** Replaces all values: those of VMs that have ended go with them. */
   #publish(): void {
     const { vmInterrupts, vmRunDelay, vmOwnThreads, vmStolenShare } = this.#deps.metrics;
     for (const metric of [vmInterrupts, vmRunDelay, vmOwnThreads, vmStolenShare]) metric.reset();
-    for (const { name, account } of this.#vms.values()) {
-      if (name.namespace === '') continue;
-      const labels = { namespace: name.namespace, name: name.vmi || name.podName };
-      const { sinceStart, share } = account.status();
+    for (const account of this.#accounts.values()) {
+      const { namespace, vmi, podName, sinceStart, share } = account.status();
+      if (namespace === '') continue;
+      const labels = { namespace, name: vmi || podName };
       const values = [
         [vmInterrupts, sinceStart.interrupts],
         [vmRunDelay, sinceStart.runDelay],

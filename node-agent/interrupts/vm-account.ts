@@ -17,8 +17,6 @@ const MAX_HISTORY = 40;
 /** In readings. */
 const TEN_MINUTES = 20;
 const MIN_DISTURBANCE = 0.01;
-/** Every kernel samples at least as often as it counts in /proc/stat. */
-const SAMPLES_PER_SECOND = 100;
 
 /**
  * What was taken from one VM. Owner: the duty, from the VM's first reading. Age: as of the last reading. End: with the
@@ -28,6 +26,7 @@ export class VmAccount {
   readonly #cpus: CpuSet;
   readonly #quality: DisturbedVm['quality'];
   readonly #start: Totals;
+  #vm: VmReading['vm'];
   #threads: VmReading['threads'] = new Map();
   #window: readonly Totals[] = [];
   #history: readonly (number | null)[] = [];
@@ -36,12 +35,14 @@ export class VmAccount {
   constructor(cpus: CpuSet, first: VmReading) {
     this.#cpus = cpus;
     this.#quality = first.quality;
+    this.#vm = first.vm;
     // The kernel counts for this VM alone if it is exact, otherwise since boot.
     const interrupts = first.quality === 'exact' ? 0 : first.interrupts;
     this.#start = { at: first.at, interrupts, runDelay: 0, own: 0, counts: first.counts };
   }
 
-  add({ at, interrupts, threads, counts }: VmReading): void {
+  add({ at, vm, interrupts, threads, counts }: VmReading): void {
+    this.#vm = vm;
     const before = this.#window.at(-1);
     const times = { runDelay: before?.runDelay, own: before?.own };
     for (const [tid, { counter, seconds }] of threads) {
@@ -56,11 +57,15 @@ export class VmAccount {
     this.#history = [...this.#history, this.#shareOf(this.#since(before))].slice(-MAX_HISTORY);
   }
 
-  /** Over the last ten minutes, if it was above 1 % at each reading. */
-  get disturbance(): number | undefined {
-    const recent = this.#history.slice(-TEN_MINUTES).filter((share) => share !== null);
-    if (recent.length < TEN_MINUTES || recent.some((share) => share <= MIN_DISTURBANCE)) return undefined;
-    return recent.reduce((sum, share) => sum + share, 0) / recent.length;
+  get vm(): VmReading['vm'] {
+    return this.#vm;
+  }
+
+  /** The mean share of the last ten minutes; 0 unless it was above 1 % at each reading. */
+  get disturbance(): number {
+    const shares = this.#history.slice(-TEN_MINUTES).map((share) => share ?? 0);
+    if (shares.filter((share) => share > MIN_DISTURBANCE).length < TEN_MINUTES) return 0;
+    return shares.reduce((sum, share) => sum + share, 0) / TEN_MINUTES;
   }
 
   /** The most frequent sources of the last minute. */
@@ -73,10 +78,11 @@ export class VmAccount {
       .slice(0, most);
   }
 
-  status(): Pick<DisturbedVm, 'cpus' | 'quality' | 'lastMinute' | 'sinceStart' | 'share' | 'history'> {
+  status(): Omit<DisturbedVm, 'sources'> {
     const [first] = this.#window;
     const lastMinute = first === undefined || this.#window.length < 2 ? null : this.#since(first);
     return {
+      ...this.#vm,
       cpus: this.#cpus.toString(),
       quality: this.#quality,
       lastMinute,
@@ -88,12 +94,9 @@ export class VmAccount {
 
   #since(before: Totals): Disturbance {
     const last = this.#window.at(-1) ?? before;
-    const interrupts = difference(before.interrupts, last.interrupts);
-    const isSampled = this.#quality === 'softirqs-sampled' && interrupts !== null;
     return {
       seconds: rounded(last.at - before.at),
-      interrupts,
-      interruptsError: isSampled ? samplingError(interrupts) : null,
+      interrupts: difference(before.interrupts, last.interrupts),
       runDelay: difference(before.runDelay, last.runDelay),
       own: difference(before.own, last.own),
     };
@@ -108,11 +111,6 @@ export class VmAccount {
 /** Null unless both are known: sums of different threads do not compare. */
 function difference(before: number | undefined, after: number | undefined): number | null {
   return before === undefined || after === undefined ? null : rounded(Math.max(0, after - before));
-}
-
-/** Twice the standard deviation of a count of samples, in seconds: 95 of 100 measurements are nearer than that. */
-function samplingError(seconds: number): number {
-  return rounded((2 * Math.sqrt(seconds * SAMPLES_PER_SECOND)) / SAMPLES_PER_SECOND);
 }
 
 /** To microseconds. */

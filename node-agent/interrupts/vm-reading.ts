@@ -11,11 +11,13 @@ import { pciAddressIn } from './knobs.ts';
 
 /** A VM as the pinning of VMs sees it. */
 export interface Guest {
-  readonly uid: string;
-  readonly namespace: string;
-  readonly podName: string;
-  readonly vmi: { readonly name: string };
-  readonly containerId: string | undefined;
+  readonly launcher: {
+    readonly uid: string;
+    readonly namespace: string;
+    readonly podName: string;
+    readonly vmi: { readonly name: string };
+    readonly containerId: string | undefined;
+  };
   /** Undefined while QEMU does not run. */
   readonly pid: number | undefined;
   readonly threads: readonly { readonly tid: number; readonly role: QemuThreadRole }[];
@@ -31,6 +33,8 @@ interface ThreadTime {
 export interface VmReading {
   /** Monotonic seconds. */
   readonly at: number;
+  /** Texts are '' while they are unknown. */
+  readonly vm: Pick<DisturbedVm, 'namespace' | 'vmi' | 'podName' | 'podUID'>;
   /** Seconds of interrupts since the start of the cgroup (`exact`) or the machine; undefined where it does not count. */
   readonly interrupts: number | undefined;
   readonly quality: DisturbedVm['quality'];
@@ -54,8 +58,8 @@ export function readVm(
   { procRoot, tree }: ReadingDeps,
   guest: Guest | undefined,
   counted: InterruptSeconds | undefined,
-): Omit<VmReading, 'at' | 'counts'> {
-  const { uid = '', containerId } = guest ?? {};
+): Omit<VmReading, 'at' | 'vm' | 'counts'> {
+  const { uid = '', containerId } = guest?.launcher ?? {};
   const cgroup = unlessUnreadable(() => containerId && tree.container(uid, containerId), undefined);
   const pids = unlessUnreadable(() => (cgroup && tree.processes(cgroup)) || [], []);
   const threads = readThreads(procRoot, guest, pids);

@@ -43,8 +43,7 @@ export function createInterruptDuties(
   const duties: Duty[] = [{ name: 'interrupt-moves', run: (signal) => moves.run(signal) }];
   if (mode === 'off') return { duties, moves, interference: undefined, status: undefined };
   const tree = new CgroupTree(config.cgroupRoot);
-  const guests = () => (vms?.guests() ?? []).map(({ launcher, pid, threads }) => ({ ...launcher, pid, threads }));
-  const interference = new Interference({ ...parts, ...common, tree, guests });
+  const interference = new Interference({ ...parts, ...common, tree, guests: () => vms?.guests() ?? [] });
   duties.push({ name: 'interference', run: (signal) => interference.run(signal) });
   const status = (): InterferenceStatus => {
     const { problems, ...moved } = moves.status();

@@ -1,6 +1,6 @@
 import { execSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { planLines } from '../../cli/interference/plan.ts';
+import { planLines } from '../../cli/interference/run.ts';
 import { CpuSet } from '../../model/cpu-set.ts';
 import { createAffinity } from '../../native/affinity.ts';
 import { KernelFiles } from '../../node-agent/interrupts/kernel-files.ts';

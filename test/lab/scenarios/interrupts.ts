@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { planLines } from '../../../cli/interference/plan.ts';
+import { planLines } from '../../../cli/interference/run.ts';
 import { interferenceStatus } from '../../../model/agent-status.ts';
 import { CpuSet } from '../../../model/cpu-set.ts';
 import { NAMESPACE } from '../cluster.ts';
